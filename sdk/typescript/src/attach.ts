@@ -87,7 +87,7 @@ export class Attachment {
 
   constructor(hooks: readonly Hook[], options: AttachOptions) {
     if (hooks.length === 0) {
-      throw new TypeError("got no hook, expected one from composite or decorator, or both");
+      throw new TypeError("got no hook, expected one from composite, decorator or mapper");
     }
     if (!options.worker === !options.intercept) {
       throw new TypeError("attach: expected one of worker and intercept");

@@ -3,7 +3,7 @@
  * It knows neither servers nor streams.
  */
 import { create, type DescMethod, type DescService, type Message } from "@bufbuild/protobuf";
-import { fields } from "./check.js";
+import { fields, type Members } from "./check.js";
 import { encodeConditions, encodeEvents, encodeResults } from "./details.js";
 import { InvalidRequest, InvalidResponse } from "./errors.js";
 import { CompositeHookService } from "./gen/hookloop/composite/v1/composite_pb.js";
@@ -11,44 +11,66 @@ import { DecoratorHookService } from "./gen/hookloop/decorator/v1/decorator_pb.j
 import type { DesiredObject } from "./gen/hookloop/hook/v1/desired_pb.js";
 import type { Object$, ObjectGroup } from "./gen/hookloop/hook/v1/object_pb.js";
 import type { RelatedGroup } from "./gen/hookloop/hook/v1/related_pb.js";
-import type { AnyFunction, Hook } from "./hooks.js";
+import { MapHookService } from "./gen/hookloop/map/v1/map_pb.js";
+import type { AnyFunction, Hook, Operation } from "./hooks.js";
 import { decodeChildren, decodeObject, decodeRelated } from "./request.js";
-import { encodeDesired, encodeFinalized, encodePatch, encodeResync, encodeStatus } from "./response.js";
+import {
+  encodeDesired, encodeFinalized, encodeKept, encodePatch, encodeResync, encodeStatus,
+} from "./response.js";
 import { encodeRules } from "./rules.js";
 
-/** The field names in which the services of composite and decorator differ. */
+/** The fields of all responses but those to customize. */
+const COMMON_FIELDS = ["resyncAfterSeconds", "events", "results", "requirements"];
+
+/** The names in which the services differ. */
 export interface Shape {
   readonly service: DescService;
   readonly parent: "parent" | "object";
-  readonly children: "children" | "attachments";
+  readonly children: "children" | "attachments" | "outputs";
   readonly patches: readonly ("labels" | "annotations")[];
+  /** The fields of responses to sync, finalize and map, without children and patches. */
+  readonly fields: readonly string[];
+  /** The slot of the first group of children. */
+  readonly firstSlot: number;
 }
+
+const SYNC_FIELDS = ["status", "conditions", "finalized", ...COMMON_FIELDS];
 
 /** The shapes by the value of Hook.shape. */
 export const SHAPES: Readonly<Record<Hook["shape"], Shape>> = {
-  composite: { service: CompositeHookService, parent: "parent", children: "children", patches: [] },
+  composite: {
+    service: CompositeHookService, parent: "parent", children: "children", patches: [],
+    fields: SYNC_FIELDS, firstSlot: 2,
+  },
   decorator: {
     service: DecoratorHookService, parent: "object", children: "attachments", patches: ["labels", "annotations"],
+    fields: SYNC_FIELDS, firstSlot: 2,
+  },
+  map: {
+    service: MapHookService, parent: "parent", children: "outputs", patches: [],
+    fields: ["finalized", ...COMMON_FIELDS], firstSlot: 4,
   },
 };
 
-/** An operation of a hook. Both services have a method for each. */
-export type Operation = "sync" | "finalize" | "customize";
-
-/** A request message of either service. */
+/** A request message of any service. */
 export type Request = Message & {
   controller?: Object$;
   parent?: Object$;
   object?: Object$;
+  mapKey?: string;
+  input?: Object$;
   children?: ObjectGroup[];
   attachments?: ObjectGroup[];
+  outputs?: ObjectGroup[];
   related?: RelatedGroup[];
 };
 
-/** A response message of either service, with the fields that a stream sends as changes. */
-export type Response = Message & { children?: DesiredObject[]; attachments?: DesiredObject[] };
+/** A response message of any service, with the fields that a stream sends as changes. */
+export type Response = Message & {
+  children?: DesiredObject[]; attachments?: DesiredObject[]; outputs?: DesiredObject[];
+};
 
-/** A method of either service. */
+/** A method of a service. */
 export interface Method {
   readonly shape: Shape;
   readonly operation: Operation;
@@ -85,6 +107,11 @@ export async function callHook(
   return encodeResponse(shape, operation, desc, await fn(decodeRequest(shape, operation, request), { signal }));
 }
 
+/** Reports whether the requests of a method have an input. */
+export function hasInput(shape: Shape, operation: Operation): boolean {
+  return shape === SHAPES.map && (operation === "map" || operation === "finalize");
+}
+
 /** Returns the request that a hook's function gets. */
 export function decodeRequest(shape: Shape, operation: Operation, message: Request): object {
   const controller = decodeObject(message.controller, "controller");
@@ -96,10 +123,17 @@ export function decodeRequest(shape: Shape, operation: Operation, message: Reque
   return {
     controller,
     [shape.parent]: parent,
+    ...(shape === SHAPES.map ? { mapKey: message.mapKey } : {}),
+    ...(hasInput(shape, operation) ? { input: decodeInput(operation, message) } : {}),
     [shape.children]: decodeChildren(message[shape.children] ?? [], namespace),
     related: decodeRelated(message.related ?? [], namespace),
-    finalizing: operation === "finalize",
+    ...(operation === "tombstone" ? {} : { finalizing: operation === "finalize" }),
   };
+}
+
+/** Returns the input; null in a request to finalize an input that is gone. */
+function decodeInput(operation: Operation, { input }: Request): object | null {
+  return operation === "finalize" && !input ? null : decodeObject(input, "input");
 }
 
 /**
@@ -114,27 +148,34 @@ export function encodeResponse(shape: Shape, operation: Operation, method: DescM
     const { relatedResources } = fields(value, "the response", ["relatedResources"]);
     return create(method.output, { relatedResources: encodeRules(relatedResources, "relatedResources") });
   }
-  const response = fields(value, "the response", [
-    "status", shape.children, "resyncAfterSeconds", "finalized", "conditions", "events", "results", "requirements",
-    ...shape.patches,
-  ]);
+  const known = operation === "tombstone" ? COMMON_FIELDS : shape.fields;
+  const response = fields(value, "the response", [...known, shape.children, ...shape.patches]);
+  if (shape === SHAPES.map && response["outputs"] === undefined) {
+    throw new InvalidResponse("outputs: is missing; expected an array of objects, which may be empty");
+  }
   const finalized = encodeFinalized(response["finalized"]);
+  const encodeObjects = operation === "tombstone" ? encodeKept : encodeDesired;
+  const status = encodeStatus(response["status"]);
   const init: Record<string, unknown> = {
-    status: encodeStatus(response["status"]),
-    [shape.children]: encodeDesired(shape.children, response[shape.children]),
-    details: {
-      resyncAfter: encodeResync(response["resyncAfterSeconds"]),
-      conditions: encodeConditions(response["conditions"]),
-      events: encodeEvents(response["events"]),
-      results: encodeResults(response["results"]),
-      requirements: encodeRules(response["requirements"], "requirements"),
-    },
+    ...(status ? { status } : {}),
+    [shape.children]: encodeObjects(shape.children, response[shape.children]),
+    details: encodeDetails(response),
     ...(operation === "finalize" ? { finalized } : {}),
   };
   for (const field of shape.patches) {
     init[field] = encodePatch(field, response[field]);
   }
   return create(method.output, init);
+}
+
+function encodeDetails(response: Members): object {
+  return {
+    resyncAfter: encodeResync(response["resyncAfterSeconds"]),
+    conditions: encodeConditions(response["conditions"]),
+    events: encodeEvents(response["events"]),
+    results: encodeResults(response["results"]),
+    requirements: encodeRules(response["requirements"], "requirements"),
+  };
 }
 
 /** Returns the method of a service for an operation. */

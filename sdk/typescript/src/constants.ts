@@ -25,5 +25,6 @@ export type Operator = (typeof Operator)[keyof typeof Operator];
 /** The kinds of controllers. */
 export const ControllerKind = {
   CompositeController: "CompositeController", DecoratorController: "DecoratorController",
+  MapController: "MapController",
 } as const;
 export type ControllerKind = (typeof ControllerKind)[keyof typeof ControllerKind];

@@ -26,27 +26,63 @@ export interface DecorateRequest<Parent = Unstructured> {
   readonly finalizing: boolean;
 }
 
+/** The observed state of one input of a parent. */
+export interface MapRequest<Parent = Unstructured, Input = Unstructured> {
+  /** The MapController. */
+  readonly controller: Frozen<Unstructured>;
+  /** The parent, which selects the input and owns the outputs. */
+  readonly parent: Frozen<Parent>;
+  /**
+   * Identifies the input within the parent by its group, kind, namespace and name. An input that is
+   * deleted and created again has the same key.
+   */
+  readonly mapKey: string;
+  readonly input: Frozen<Input>;
+  /** The outputs of this input. */
+  readonly outputs: Groups;
+  /** The related objects, as in SyncRequest. */
+  readonly related: RelatedGroups;
+  readonly finalizing: boolean;
+}
+
+/**
+ * The observed state of one input of a parent that is being deleted, or no longer selected. The
+ * input is null if it is gone; the other fields are those of MapRequest.
+ */
+export type MapFinalizeRequest<Parent = Unstructured, Input = Unstructured> =
+  Omit<MapRequest<Parent, Input>, "input"> & { readonly input: Frozen<Input> | null };
+
+/**
+ * The observed state of the outputs of an input that is deleted, or no longer selected. Its fields
+ * are those of MapRequest.
+ */
+export type TombstoneRequest<Parent = Unstructured> = Omit<MapRequest<Parent>, "input" | "finalizing">;
+
 /** A parent without its children and related objects. */
 export interface CustomizeRequest<Parent = Unstructured> {
   readonly controller: Frozen<Unstructured>;
   readonly parent: Frozen<Parent>;
 }
 
-/** The fields that the responses to sync and finalize share. */
-export interface ResponseDetails {
-  /** Hookloop calls sync once more after this time in seconds. 0 requests no further call. */
+/** The fields that all responses but those to customize share. */
+export interface CommonDetails {
+  /** Hookloop calls the hook once more after this time in seconds. 0 requests no further call. */
   resyncAfterSeconds?: number | null;
-  /**
-   * Conditions to merge into status.conditions. Hookloop sets lastTransitionTime and
-   * observedGeneration.
-   */
-  conditions?: readonly Condition[] | null;
   /** Events to record on the parent. Hookloop skips those that the last response had too. */
   events?: readonly Event[] | null;
   /** Results of the call, for the log and for users. A Fatal result rejects the response. */
   results?: readonly Result[] | null;
   /** Related objects that the next requests for this parent need, without a customize function. */
   requirements?: readonly RelatedRule[] | null;
+}
+
+/** The fields that the responses to sync and finalize of composites and decorators share. */
+export interface ResponseDetails extends CommonDetails {
+  /**
+   * Conditions to merge into status.conditions. Hookloop sets lastTransitionTime and
+   * observedGeneration.
+   */
+  conditions?: readonly Condition[] | null;
 }
 
 /** An entry of the parent's status.conditions. A response has each type at most once. */
@@ -104,6 +140,26 @@ export interface DecorateResponse extends ResponseDetails {
   finalized?: boolean | null;
 }
 
+/**
+ * The desired outputs of one input. Hookloop computes the parent's status from all inputs and
+ * outputs, so a response has neither status nor conditions.
+ */
+export interface MapResponse extends CommonDetails {
+  /** All outputs that should exist for the input, as SyncResponse.children. */
+  outputs: readonly object[] | null;
+  /** Reports whether the hook is done with the input. Only finalize uses it. */
+  finalized?: boolean | null;
+}
+
+/** The outputs to keep of an input that is gone. */
+export interface TombstoneResponse extends CommonDetails {
+  /**
+   * The outputs of the request to keep. Hookloop does not change them, and deletes all others. With
+   * resyncAfterSeconds it calls the hook again, for example when an output expires.
+   */
+  outputs: readonly object[] | null;
+}
+
 /** The related objects of one parent. */
 export interface CustomizeResponse {
   relatedResources?: readonly RelatedRule[] | null;
@@ -157,6 +213,18 @@ export type SyncFunction<Parent> = (request: SyncRequest<Parent>, call: Call) =>
 /** Returns the desired labels, annotations and attachments of an object that has another owner. */
 export type DecorateFunction<Parent> = (request: DecorateRequest<Parent>, call: Call) => Awaitable<DecorateResponse>;
 
+/** Returns the desired outputs of one input. */
+export type MapFunction<Parent, Input> =
+  (request: MapRequest<Parent, Input>, call: Call) => Awaitable<MapResponse>;
+
+/** Returns the remaining outputs of one input while the parent is finalized. */
+export type MapFinalizeFunction<Parent, Input> =
+  (request: MapFinalizeRequest<Parent, Input>, call: Call) => Awaitable<MapResponse>;
+
+/** Returns the outputs to keep of an input that is gone. */
+export type TombstoneFunction<Parent> =
+  (request: TombstoneRequest<Parent>, call: Call) => Awaitable<TombstoneResponse>;
+
 /** Returns rules for the related objects that the other functions need in their requests. */
 export type CustomizeFunction<Parent> = (request: CustomizeRequest<Parent>, call: Call) => Awaitable<CustomizeResponse>;
 
@@ -177,15 +245,26 @@ export interface DecoratorFunctions<Parent = Unstructured> {
   customize?: CustomizeFunction<Parent>;
 }
 
+/** The functions of a MapController's hook, which are called for each input of a parent. */
+export interface MapFunctions<Parent = Unstructured, Input = Unstructured> {
+  map?: MapFunction<Parent, Input>;
+  tombstone?: TombstoneFunction<Parent>;
+  finalize?: MapFinalizeFunction<Parent, Input>;
+  customize?: CustomizeFunction<Parent>;
+}
+
 /** A function of any kind. The method that the engine calls determines the type of its request. */
 export type AnyFunction = (request: any, call: Call) => unknown;
 
-/** A set of functions that a server can serve. Functions composite and decorator return one. */
+/** The operations of hooks. Each kind of hook has some of them. */
+export type Operation = "sync" | "finalize" | "customize" | "map" | "tombstone";
+
+/**
+ * A set of functions that a server can serve. Functions composite, decorator and mapper return one.
+ */
 export interface Hook {
-  readonly shape: "composite" | "decorator";
-  readonly functions: {
-    readonly sync?: AnyFunction; readonly finalize?: AnyFunction; readonly customize?: AnyFunction;
-  };
+  readonly shape: "composite" | "decorator" | "map";
+  readonly functions: { readonly [operation in Operation]?: AnyFunction };
 }
 
 /** Returns the hook of a CompositeController. */
@@ -196,4 +275,9 @@ export function composite<Parent = Unstructured>(functions: CompositeFunctions<P
 /** Returns the hook of a DecoratorController. */
 export function decorator<Parent = Unstructured>(functions: DecoratorFunctions<Parent>): Hook {
   return { shape: "decorator", functions };
+}
+
+/** Returns the hook of a MapController. */
+export function mapper<Parent = Unstructured, Input = Unstructured>(functions: MapFunctions<Parent, Input>): Hook {
+  return { shape: "map", functions };
 }

@@ -24,11 +24,13 @@ export { ConditionStatus, ControllerKind, EventType, Operator, Severity } from "
 export { InvalidResponse, NotServed, Reject, RelatedUnknown, RetryAfter } from "./errors.js";
 export { trigger } from "./gateway.js";
 export type { Gateway } from "./gateway.js";
-export { composite, decorator } from "./hooks.js";
+export { composite, decorator, mapper } from "./hooks.js";
 export type {
-  Call, CompositeFunctions, Condition, CustomizeFunction, CustomizeRequest, CustomizeResponse, DecorateFunction,
-  DecorateRequest, DecorateResponse, DecoratorFunctions, Event, Hook, LabelSelector, RelatedRule, Requirement,
-  ResponseDetails, Result, SyncFunction, SyncRequest, SyncResponse,
+  Call, CommonDetails, CompositeFunctions, Condition, CustomizeFunction, CustomizeRequest, CustomizeResponse,
+  DecorateFunction, DecorateRequest, DecorateResponse, DecoratorFunctions, Event, Hook, LabelSelector,
+  MapFinalizeFunction, MapFinalizeRequest, MapFunction, MapFunctions, MapRequest, MapResponse, Operation, RelatedRule,
+  Requirement, ResponseDetails, Result, SyncFunction, SyncRequest, SyncResponse, TombstoneFunction, TombstoneRequest,
+  TombstoneResponse,
 } from "./hooks.js";
 export { parse, stringify } from "./json.js";
 export type * from "./kinds.js"; // all of it, so that programs can add members to KubernetesKinds

@@ -132,7 +132,7 @@ function interceptOf(values: Values): Intercept {
   const [kind, controllerName, ...rest] = values.intercept.split("/");
   const controllerKind = Object.values(ControllerKind).find((known) => known === kind);
   if (!controllerKind || !controllerName || rest.length > 0) {
-    const expected = "expected CompositeController/NAME or DecoratorController/NAME";
+    const expected = "expected CompositeController/NAME, DecoratorController/NAME or MapController/NAME";
     throw new TypeError(`--intercept is ${JSON.stringify(values.intercept)}, ${expected}`);
   }
   const { namespace, name, labels: labelSelector } = values;

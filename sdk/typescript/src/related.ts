@@ -1,5 +1,5 @@
 /** Requirements: related objects that a response requests without a customize function. */
-import type { RelatedRule, ResponseDetails, SyncRequest } from "./hooks.js";
+import type { CommonDetails, RelatedRule, SyncRequest } from "./hooks.js";
 import type { Group, ObjectOfResource } from "./objects.js";
 
 /**
@@ -10,7 +10,7 @@ import type { Group, ObjectOfResource } from "./objects.js";
  * It throws RelatedUnknown if the objects are unknown.
  */
 export function requireRelated<ApiVersion extends string, Resource extends string>(
-  request: Pick<SyncRequest<unknown>, "related">, response: ResponseDetails,
+  request: Pick<SyncRequest<unknown>, "related">, response: CommonDetails,
   rule: RelatedRule & { apiVersion: ApiVersion; resource: Resource },
 ): Group<ObjectOfResource<`${Resource}.${ApiVersion}`>> | undefined {
   if (!rule.name) {

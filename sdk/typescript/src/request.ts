@@ -7,7 +7,7 @@
 import { InvalidRequest, NotServed, RelatedUnknown } from "./errors.js";
 import { Encoding, type Object$, type ObjectGroup } from "./gen/hookloop/hook/v1/object_pb.js";
 import type { RelatedGroup as RelatedMessage } from "./gen/hookloop/hook/v1/related_pb.js";
-import type { DecorateRequest, SyncRequest } from "./hooks.js";
+import type { DecorateRequest, MapRequest, SyncRequest } from "./hooks.js";
 import { parse } from "./json.js";
 import type { KubernetesKinds } from "./kinds.js";
 import {
@@ -16,11 +16,13 @@ import {
 
 type ObservedObject = Frozen<Unstructured>;
 
-/** A request with children or attachments. */
-type Observed = Pick<SyncRequest<unknown>, "children"> | Pick<DecorateRequest<unknown>, "attachments">;
+/** A request with children, attachments or outputs. */
+type Observed = Pick<SyncRequest<unknown>, "children"> | Pick<DecorateRequest<unknown>, "attachments"> |
+  Pick<MapRequest<unknown, unknown>, "outputs">;
 
 /**
- * Returns the children (or attachments) of one kind by name: childrenOf(request, "Pod.v1").
+ * Returns the children (or attachments, or outputs) of one kind by name:
+ * childrenOf(request, "Pod.v1").
  * The kind determines the type; for a kind that is not in KubernetesKinds, name the type:
  * childrenOf<Website>(request, "Website.demo.example.com/v1"). Throws if the controller does not
  * declare the kind.
@@ -30,7 +32,8 @@ export function childrenOf<Key extends keyof KubernetesKinds>(
 ): Group<KubernetesKinds[Key]>;
 export function childrenOf<T = Unstructured>(request: Observed, kind: string): Group<T>;
 export function childrenOf(request: Observed, kind: string): Group {
-  const groups: Readonly<Record<string, Group>> = "children" in request ? request.children : request.attachments;
+  const groups: Readonly<Record<string, Group>> = "children" in request ? request.children
+    : "outputs" in request ? request.outputs : request.attachments;
   const group = groups[kind];
   if (!group) {
     const declared = Object.keys(groups).join(", ");

@@ -18,6 +18,17 @@ export function encodeStatus(status: unknown): Uint8Array | undefined {
   return status === undefined || status === null ? undefined : json(object(status, "status"), "status");
 }
 
+/** Encodes the identities of observed objects to keep. */
+export function encodeKept(field: string, objects: unknown): DesiredObject[] {
+  const identities = list(objects, field).map((member, index) => {
+    const kept = object(member, `${field}[${index}]`);
+    checkIdentity(kept, `${field}[${index}]`);
+    const { namespace, name } = kept["metadata"] as Members;
+    return { apiVersion: kept["apiVersion"], kind: kept["kind"], metadata: namespace ? { namespace, name } : { name } };
+  });
+  return encodeDesired(field, identities);
+}
+
 /**
  * Encodes desired objects, which have apiVersion, kind and metadata.name, or are results of child.
  */

@@ -50,7 +50,7 @@ export class Server {
   /** Throws if the hooks or the options are invalid, or if a file cannot be read. */
   constructor(hooks: readonly Hook[], options: ServerOptions = {}) {
     if (hooks.length === 0) {
-      throw new TypeError("got no hook, expected one from composite or decorator, or both");
+      throw new TypeError("got no hook, expected one from composite, decorator or mapper");
     }
     const services = hooks.map((hook) => SHAPES[hook.shape].service);
     const names = services.map((service) => service.typeName);

@@ -17,20 +17,21 @@
 import { readFile } from "node:fs/promises";
 import { create, type Message } from "@bufbuild/protobuf";
 import type { Dependency } from "./child.js";
-import { decodeRequest, encodeResponse, methodOf, SHAPES, type Operation, type Request, type Shape } from "./codec.js";
+import { decodeRequest, encodeResponse, hasInput, methodOf, SHAPES, type Request, type Shape } from "./codec.js";
 import { ConditionStatus, EventType, type ResponseDetails, Severity } from "./gen/hookloop/hook/v1/response_pb.js";
 import type { Dependency as DependencyMessage, DesiredObject } from "./gen/hookloop/hook/v1/desired_pb.js";
 import type { KeyPatch } from "./gen/hookloop/decorator/v1/decorator_pb.js";
 import { RelatedGroupSchema } from "./gen/hookloop/hook/v1/related_pb.js";
 import { type Object$, ObjectGroupSchema, ObjectSchema } from "./gen/hookloop/hook/v1/object_pb.js";
 import type {
-  AnyFunction, CustomizeFunction, CustomizeResponse, DecorateFunction, DecorateResponse, SyncFunction, SyncResponse,
+  AnyFunction, CustomizeFunction, CustomizeResponse, DecorateFunction, DecorateResponse, MapFinalizeFunction,
+  MapFunction, MapResponse, Operation, SyncFunction, SyncResponse, TombstoneFunction, TombstoneResponse,
 } from "./hooks.js";
 import { parse, stringify } from "./json.js";
 import type { KubernetesObject, Unstructured } from "./objects.js";
 import { key } from "./request.js";
 import { decodeRules } from "./rules.js";
-import { declaredKinds, validate } from "./validate.js";
+import { CONTROLLER_NAME, declaredKinds, nameOf, validate } from "./validate.js";
 
 /** The path of a YAML or JSON file, or the objects themselves. */
 export type Objects = string | readonly object[];
@@ -48,6 +49,18 @@ export interface RequestOptions {
   finalizing?: boolean;
 }
 
+/** The rest of a request of a map hook. */
+export interface MapRequestOptions extends Pick<RequestOptions, "related"> {
+  /** The kinds of outputs that the controller declares, as RequestOptions.children. */
+  outputs?: readonly string[];
+}
+
+/** The rest of a request of a tombstone function. */
+export interface TombstoneRequestOptions extends MapRequestOptions {
+  /** The key of the input that is gone. */
+  mapKey?: string;
+}
+
 /** A desired object as the engine decodes it. */
 export interface DesiredChild {
   object: Unstructured;
@@ -61,8 +74,14 @@ export type CheckedSyncResponse = SyncResponse & { children: Unstructured[]; des
 /** A response of a decorator's function as the engine decodes it. */
 export type CheckedDecorateResponse = DecorateResponse & { attachments: Unstructured[]; desired: DesiredChild[] };
 
+/** A response of a map hook's function as the engine decodes it. */
+export type CheckedMapResponse = MapResponse & { outputs: Unstructured[]; desired: DesiredChild[] };
+
+/** A response of a tombstone function as the engine decodes it. */
+export type CheckedTombstoneResponse = TombstoneResponse & { outputs: Unstructured[] };
+
 const CONTROLLER = {
-  apiVersion: "metacontroller.k8s.io/v1alpha1", kind: "CompositeController", metadata: { name: "test" },
+  apiVersion: "metacontroller.k8s.io/v1alpha1", kind: "CompositeController", metadata: { name: CONTROLLER_NAME },
 };
 
 /**
@@ -72,7 +91,7 @@ const CONTROLLER = {
 export async function call<Parent>(
   fn: SyncFunction<Parent>, objects: Objects, options: RequestOptions = {},
 ): Promise<CheckedSyncResponse> {
-  return (await callShape(SHAPES.composite, fn, objects, options)) as CheckedSyncResponse;
+  return (await callShape(SHAPES.composite, syncOrFinalize(options), fn, objects, options)) as CheckedSyncResponse;
 }
 
 /**
@@ -81,7 +100,40 @@ export async function call<Parent>(
 export async function decorate<Parent>(
   fn: DecorateFunction<Parent>, objects: Objects, options: RequestOptions = {},
 ): Promise<CheckedDecorateResponse> {
-  return (await callShape(SHAPES.decorator, fn, objects, options)) as CheckedDecorateResponse;
+  return (await callShape(SHAPES.decorator, syncOrFinalize(options), fn, objects, options)) as CheckedDecorateResponse;
+}
+
+function syncOrFinalize({ finalizing }: RequestOptions): Operation {
+  return finalizing ? "finalize" : "sync";
+}
+
+/**
+ * Calls a map hook's map function. The objects are the parent, the input, then the input's outputs.
+ */
+export async function mapInput<Parent, Input>(
+  fn: MapFunction<Parent, Input>, objects: Objects, { outputs, ...options }: MapRequestOptions = {},
+): Promise<CheckedMapResponse> {
+  const rest = { ...options, children: outputs ?? [] };
+  return (await callShape(SHAPES.map, "map", fn, objects, rest)) as CheckedMapResponse;
+}
+
+/** Calls a map hook's finalize function, as mapInput does. */
+export async function finalizeInput<Parent, Input>(
+  fn: MapFinalizeFunction<Parent, Input>, objects: Objects, { outputs, ...options }: MapRequestOptions = {},
+): Promise<CheckedMapResponse> {
+  const rest = { ...options, children: outputs ?? [] };
+  return (await callShape(SHAPES.map, "finalize", fn, objects, rest)) as CheckedMapResponse;
+}
+
+/**
+ * Calls a map hook's tombstone function. The objects are the parent, then the outputs of the input
+ * that is gone. The outputs in the result are those to keep.
+ */
+export async function tombstone<Parent>(
+  fn: TombstoneFunction<Parent>, objects: Objects, { outputs, ...options }: TombstoneRequestOptions = {},
+): Promise<CheckedTombstoneResponse> {
+  const rest = { ...options, children: outputs ?? [] };
+  return (await callShape(SHAPES.map, "tombstone", fn, objects, rest)) as CheckedTombstoneResponse;
 }
 
 /**
@@ -123,20 +175,20 @@ async function read(file: string): Promise<readonly object[]> {
   return values.filter((value): value is object => value !== null);
 }
 
-async function callShape<Fn>(shape: Shape, fn: Fn, objects: Objects, options: RequestOptions): Promise<object> {
-  const operation: Operation = options.finalizing ? "finalize" : "sync";
-  const [parent, ...children] = await load(objects);
+async function callShape<Fn>(
+  shape: Shape, operation: Operation, fn: Fn, objects: Objects, options: RequestOptions & { mapKey?: string },
+): Promise<object> {
+  const [parent, ...others] = await load(objects);
+  const input = hasInput(shape, operation) ? inputOf(objects, others.shift()) : undefined;
   const declared = declaredKinds(options.children ?? []);
-  const groups = new Map<string, Object$[]>([...declared.keys()].map((kind) => [kind, []]));
-  for (const child of children) {
-    const kind = key(child.kind, child.apiVersion);
-    groups.set(kind, [...(groups.get(kind) ?? []), message(child)]);
-    declared.set(kind, declared.get(kind) ?? false);
-  }
+  const groups = groupsOf(declared, others);
+  const mapKey = input ? mapKeyOf(input) : options.mapKey ?? "";
   const method = methodOf(shape, operation);
   const init: Record<string, unknown> = {
     controller: message(CONTROLLER),
     [shape.parent]: message(parent!),
+    ...(shape === SHAPES.map ? { mapKey } : {}),
+    ...(input ? { input } : {}),
     [shape.children]: [...groups].map(([name, members]) => {
       const [kind, apiVersion] = split(name);
       return create(ObjectGroupSchema, { kind, apiVersion, objects: members });
@@ -150,8 +202,40 @@ async function callShape<Fn>(shape: Shape, fn: Fn, objects: Objects, options: Re
   };
   const request = create(method.input, init) as Request;
   const response = encodeResponse(shape, operation, method, await invoke(fn, decodeRequest(shape, operation, request)));
-  validate({ field: shape.children, namespace: parent!.metadata.namespace ?? "", declared }, response);
+  const kept = [...groups].flatMap(([kind, members]) =>
+    members.map(({ namespace, name }) => nameOf(kind, namespace, name)));
+  validate({
+    field: shape.children, namespace: parent!.metadata.namespace ?? "", declared, mapKey,
+    kept: operation === "tombstone" ? kept : undefined,
+  }, response);
   return decodeResponse(shape, response);
+}
+
+function inputOf(objects: Objects, input: KubernetesObject | undefined): Object$ {
+  if (!input) {
+    throw new Error(`${String(objects)}: got one object, expected the parent and the input`);
+  }
+  return message(input);
+}
+
+/**
+ * Returns observed objects by kind, with a group for each declared kind. Adds their kinds to
+ * declared.
+ */
+function groupsOf(declared: Map<string, boolean>, objects: readonly KubernetesObject[]): Map<string, Object$[]> {
+  const groups = new Map<string, Object$[]>([...declared.keys()].map((kind) => [kind, []]));
+  for (const found of objects) {
+    const kind = key(found.kind, found.apiVersion);
+    groups.set(kind, [...(groups.get(kind) ?? []), message(found)]);
+    declared.set(kind, declared.get(kind) ?? false);
+  }
+  return groups;
+}
+
+/** Returns the map key of an input: Kind.group/namespace/name. */
+function mapKeyOf({ apiVersion, kind, namespace, name }: Object$): string {
+  const [group, version] = apiVersion.split("/");
+  return [version === undefined ? kind : `${kind}.${group}`, namespace, name].filter(Boolean).join("/");
 }
 
 async function invoke(fn: unknown, request: object): Promise<unknown> {
@@ -180,11 +264,12 @@ const SEVERITIES: Readonly<Record<Severity, string>> = {
   [Severity.FATAL]: "Fatal",
 };
 
-/** The fields of a response message of either service. */
+/** The fields of a response message of any service. */
 type ResponseMessage = Message & {
   status?: Uint8Array;
   children?: DesiredObject[];
   attachments?: DesiredObject[];
+  outputs?: DesiredObject[];
   finalized?: boolean;
   details?: ResponseDetails;
   labels?: KeyPatch;

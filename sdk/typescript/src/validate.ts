@@ -6,6 +6,7 @@
  * The input is a response message. Functions are pure; an error is an InvalidResponse with the
  * item.
  */
+import { createHash } from "node:crypto";
 import type { Message } from "@bufbuild/protobuf";
 import { InvalidResponse } from "./errors.js";
 import type { KeyPatch } from "./gen/hookloop/decorator/v1/decorator_pb.js";
@@ -18,7 +19,23 @@ import { parse } from "./json.js";
 
 /** Marks a declared kind as cluster-scoped: "Namespace.v1:Cluster". */
 const CLUSTER = ":Cluster";
+/**
+ * The annotations that name the controller of an attachment or output, and the input of an output.
+ * Outputs carry a hash of their input's key as a label of the same name.
+ */
 const DECORATOR_ANNOTATION = "metacontroller.k8s.io/decorator-controller";
+const MAP_ANNOTATION = "metacontroller.k8s.io/map-controller";
+const MAP_KEY = "metacontroller.k8s.io/map-key";
+/** The owners that these annotations name, and the lists of desired objects that may have them. */
+const MARKS = [
+  { key: DECORATOR_ANNOTATION, owner: "decorator", field: "attachments" },
+  { key: MAP_ANNOTATION, owner: "map controller", field: "outputs" },
+  { key: MAP_KEY, owner: "input of a map controller", field: "outputs" },
+] as const;
+/** The name of the controller in the requests of "@hookloop/hook/testing". */
+export const CONTROLLER_NAME = "test";
+/** The limit of the names in a message. */
+const MAX_NAMED = 10;
 const LAST_APPLIED = "metacontroller.k8s.io/last-applied-configuration";
 const ENGINE_CONDITIONS = ["Synced", "Updated", "DependenciesMet", "ChangesHeldBack", "ChildWarnings"];
 /** The limit of conditions, of events and of results. */
@@ -49,16 +66,21 @@ export function declaredKinds(keys: readonly string[]): Map<string, boolean> {
 
 /** The parent and the controller of a response. */
 export interface Scope {
-  readonly field: "children" | "attachments";
+  readonly field: "children" | "attachments" | "outputs";
   /** The parent's namespace. */
   readonly namespace: string;
   readonly declared: Kinds;
+  /** The key of a map hook's request. */
+  readonly mapKey: string;
+  /** The outputs that a tombstone may keep, as nameOf names them; undefined for other responses. */
+  readonly kept?: readonly string[] | undefined;
 }
 
-/** The checked fields of a response message of either service. */
+/** The checked fields of a response message of any service. */
 export type Checked = Message & {
   children?: DesiredObject[];
   attachments?: DesiredObject[];
+  outputs?: DesiredObject[];
   details?: ResponseDetails;
   labels?: KeyPatch;
   annotations?: KeyPatch;
@@ -85,6 +107,7 @@ export function validate(scope: Scope, response: Checked): void {
     }
     first.set(ref, index);
   });
+  checkKept(scope, refs);
   checkDependencies(scope, refs, desired);
   checkPatches(response);
   if (response.details) {
@@ -100,7 +123,7 @@ interface Body {
 }
 
 /** Returns the name of an object in the engine's messages. It is unique for an object. */
-function nameOf(kind: string, namespace: string, name: string): string {
+export function nameOf(kind: string, namespace: string, name: string): string {
   return `${kind} ${quoted(namespace ? `${namespace}/${name}` : name)}`;
 }
 
@@ -115,13 +138,47 @@ function refOf(scope: Scope, { apiVersion, kind: name, metadata }: Body, place: 
     throw new InvalidResponse(`${item}: kind is not declared by the controller; ${expected}`);
   }
   const completed = namespaceOf(scope, kind, metadata.name, namespace, item);
-  const owner = ((metadata.annotations ?? {}) as Record<string, unknown>)[DECORATOR_ANNOTATION];
-  if (typeof owner === "string" && scope.field === "children") {
-    const field = `metadata.annotations[${quoted(DECORATOR_ANNOTATION)}]`;
-    const expected = "expected none, because it names the decorator that an object belongs to";
-    throw new InvalidResponse(`${item}: ${field} is ${quoted(owner)}; ${expected}`);
-  }
+  checkMarks(scope, metadata, item);
   return nameOf(kind, completed, metadata.name);
+}
+
+/** Checks that an object does not look like that of another controller or input. */
+function checkMarks(scope: Scope, metadata: Body["metadata"], item: string): void {
+  const { annotations, labels } = metadata as { annotations?: Record<string, string>; labels?: Record<string, string> };
+  for (const { key, owner, field } of MARKS) {
+    const value = annotations?.[key];
+    if (typeof value === "string" && scope.field !== field) {
+      const expected = `expected none, because it names the ${owner} that an object belongs to`;
+      throw new InvalidResponse(`${item}: metadata.annotations[${quoted(key)}] is ${quoted(value)}; ${expected}`);
+    }
+  }
+  if (scope.field !== "outputs") {
+    return;
+  }
+  const hash = createHash("sha256").update(scope.mapKey).digest("hex").slice(0, 32);
+  for (const { field, value, key, expected } of [
+    { field: "annotations", value: annotations?.[MAP_ANNOTATION], key: MAP_ANNOTATION, expected: CONTROLLER_NAME },
+    { field: "annotations", value: annotations?.[MAP_KEY], key: MAP_KEY, expected: scope.mapKey },
+    { field: "labels", value: labels?.[MAP_KEY], key: MAP_KEY, expected: hash },
+  ]) {
+    if (typeof value === "string" && value !== expected) {
+      const problem = `metadata.${field}[${quoted(key)}] is ${quoted(value)}`;
+      throw new InvalidResponse(`${item}: ${problem}; expected ${quoted(expected)}, or none`);
+    }
+  }
+}
+
+/** Checks that the outputs to keep exist. */
+function checkKept({ field, kept }: Scope, refs: readonly string[]): void {
+  const index = kept ? refs.findIndex((ref) => !kept.includes(ref)) : -1;
+  if (!kept || index < 0) {
+    return;
+  }
+  const names = [...kept].sort();
+  const more = names.length - MAX_NAMED;
+  const shown = more > 0 ? [...names.slice(0, MAX_NAMED), `and ${more} more`] : names;
+  const expected = `expected some of the outputs of the request: [${shown.join(", ")}]`;
+  throw new InvalidResponse(`${field}[${index}] ${refs[index]}: does not exist; ${expected}`);
 }
 
 /** Checks the types of metadata's fields. */

@@ -140,7 +140,8 @@ test("a program with invalid flags prints the reason", async () => {
   const cases: [string[], string][] = [
     [["--lisen", "x"], "Unknown option '--lisen'"],
     [["--attach", "a:1"], "expected one of worker and intercept"],
-    [["--attach", "a:1", "--intercept", "Web/x"], "expected CompositeController/NAME or DecoratorController/NAME"],
+    [["--attach", "a:1", "--intercept", "Web/x"],
+      "expected CompositeController/NAME, DecoratorController/NAME or MapController/NAME"],
   ];
   await withPrograms(async (start) => {
     for (const [args, text] of cases) {

@@ -12,7 +12,7 @@ import {
   type KubernetesObject,
   type SyncRequest,
 } from "../src/index.js";
-import { call, customize, decorate } from "../src/testing.js";
+import { call, customize, decorate, finalizeInput, mapInput, tombstone } from "../src/testing.js";
 
 const YAML = `apiVersion: example.com/v1
 kind: Web
@@ -104,6 +104,7 @@ const TABLE = JSON.parse(readFileSync(new URL("../../../testdata/answers.json", 
   declared: string[];
   parents: Record<string, object>;
   cases: Case[];
+  map: { mapKey: string; input: object; outputs: object[]; cases: Case[] };
 };
 
 /**
@@ -113,7 +114,7 @@ function responseOf({ answer: { childStates = [], ...answer }, repeat = {} }: Ca
   for (const [field, count] of Object.entries(repeat)) {
     answer[field] = new Array(count).fill((answer[field] as object[])[0]);
   }
-  for (const field of ["children", "attachments"]) {
+  for (const field of ["children", "attachments", "outputs"]) {
     if (answer[field] && childStates.length > 0) {
       answer[field] = (answer[field] as KubernetesObject[]).map((object) => withState(object, childStates));
     }
@@ -128,25 +129,35 @@ function withState(object: KubernetesObject, states: State[]): object {
   return state ? child(object, { ready: state.ready, dependsOn }) : object;
 }
 
-async function errorOf(one: Case): Promise<string> {
-  const [parent, answer] = [TABLE.parents[one.parent ?? "namespaced"]!, responseOf(one)];
-  const ask = one.hook === "decorator" ? decorate : call;
+async function errorOf(one: Case, standard: string): Promise<string> {
+  const [parent, answer] = [TABLE.parents[one.parent ?? "namespaced"]!, responseOf(one) as never];
+  const { input, outputs, mapKey } = TABLE.map;
+  const kinds = { outputs: TABLE.declared };
+  const calls: Record<string, () => Promise<object>> = {
+    composite: () => call(() => answer, [parent], { children: TABLE.declared }),
+    decorator: () => decorate(() => answer, [parent], { children: TABLE.declared }),
+    map: () => mapInput(() => answer, [parent, input, ...outputs], kinds),
+    finalize: () => finalizeInput(() => answer, [parent, input, ...outputs], kinds),
+    tombstone: () => tombstone(() => answer, [parent, ...outputs], { ...kinds, mapKey }),
+  };
   try {
-    await ask(() => answer, [parent], { children: TABLE.declared });
+    await calls[one.hook ?? standard]!();
   } catch (error) {
     return (error as Error).message;
   }
   return "";
 }
 
-for (const one of TABLE.cases) {
-  test(`a response with ${one.name}`, async () => {
-    const error = await errorOf(one);
-    assert.equal(error !== "", one.error !== undefined, error);
-    for (const part of one.error ?? []) {
-      assert.ok(error.toLowerCase().includes(part.toLowerCase()), `${error}: expected ${part}`);
-    }
-  });
+for (const [kind, cases] of [["composite", TABLE.cases], ["map", TABLE.map.cases]] as const) {
+  for (const one of cases) {
+    test(`a response of a ${kind} hook with ${one.name}`, async () => {
+      const error = await errorOf(one, kind);
+      assert.equal(error !== "", one.error !== undefined, error);
+      for (const part of one.error ?? []) {
+        assert.ok(error.toLowerCase().includes(part.toLowerCase()), `${error}: expected ${part}`);
+      }
+    });
+  }
 }
 
 test("invalid kinds are errors", async () => {

@@ -9,12 +9,14 @@ import {
   ConditionStatus,
   decorator,
   dependency,
+  mapper,
   requireRelated,
   serve,
   type DecorateRequest,
   type Group,
   type KubernetesKinds,
   type KubernetesObject,
+  type MapResponse,
   type SyncRequest,
   type SyncResponse,
 } from "../src/index.js";
@@ -115,6 +117,29 @@ export function decorated(request: DecorateRequest): { labels: Record<string, st
   const phase: string = childrenOf(request, "Pod.v1")["web"]?.status?.phase ?? "Unknown";
   return { labels: { phase } };
 }
+
+/** The input of a map hook has the type that mapper names; a response needs its outputs. */
+export const copies = mapper<Website, KubernetesKinds["PersistentVolumeClaim.v1"]>({
+  map: (request) => {
+    const name = request.input.metadata?.name ?? "";
+    const pages: string[] = Object.keys(request.parent.spec.html ?? {});
+    // @ts-expect-error spec has no such field
+    request.input.spec?.volumeNmae;
+    const observed: string | undefined = childrenOf(request, "ConfigMap.v1")[name]?.data?.["pages"];
+    const data = { pages: observed ?? pages.join() };
+    return { outputs: [child({ apiVersion: "v1", kind: "ConfigMap", metadata: { name }, data })] };
+  },
+  finalize: ({ input }) => ({ outputs: [], finalized: input === null }),
+  tombstone: (request) => {
+    // @ts-expect-error the input is gone
+    request.input;
+    return { outputs: Object.values(childrenOf(request, "ConfigMap.v1")), resyncAfterSeconds: 60 };
+  },
+});
+// @ts-expect-error outputs are missing
+export const incomplete = mapper({ map: () => ({ events: [] }) });
+// @ts-expect-error Hookloop computes the status
+export const withStatus: MapResponse = { outputs: [], status: {} };
 
 /** A type by key, for a variable of one's own. */
 export const service: KubernetesKinds["Service.v1"] = { spec: { ports: [{ port: 80 }] } };

@@ -1,6 +1,6 @@
 /** The slots of objects in the contract's requests. */
 import { fromBinary } from "@bufbuild/protobuf";
-import { methodsOf, SHAPES, type Method, type Request } from "../codec.js";
+import { hasInput, methodsOf, SHAPES, type Method, type Request } from "../codec.js";
 import { InvalidRequest } from "../errors.js";
 import type { Object$ } from "../gen/hookloop/hook/v1/object_pb.js";
 import type { ObservedSet } from "./set.js";
@@ -9,11 +9,8 @@ import type { ObservedSet } from "./set.js";
 export const CONTROLLER_SLOT = 0;
 /** The slot of the parent, or of the object to decorate. */
 export const PARENT_SLOT = 1;
-
-/** Returns the slot of a group of children or attachments. */
-export function childSlot(group: number): number {
-  return 2 + 2 * group;
-}
+/** The slot of the input of a map hook. */
+export const INPUT_SLOT = 2;
 
 /** Returns the slot of a group of related objects. */
 export function relatedSlot(group: number): number {
@@ -28,8 +25,14 @@ export const METHODS: ReadonlyMap<string, Method> = new Map(
 export function rebuild(method: Method, envelope: Uint8Array, set: ObservedSet): Request {
   const request = read(method, envelope);
   const slots = new SlotReader(set);
-  const { shape } = method;
-  for (const [slot, field] of [[CONTROLLER_SLOT, "controller"], [PARENT_SLOT, shape.parent]] as const) {
+  const { shape, operation } = method;
+  const singles: [number, "controller" | "parent" | "object" | "input"][] = [
+    [CONTROLLER_SLOT, "controller"], [PARENT_SLOT, shape.parent],
+  ];
+  if (hasInput(shape, operation)) {
+    singles.push([INPUT_SLOT, "input"]);
+  }
+  for (const [slot, field] of singles) {
     rejectIf(request[field] !== undefined, method);
     const [object] = slots.take(slot, 1);
     if (object) {
@@ -38,7 +41,7 @@ export function rebuild(method: Method, envelope: Uint8Array, set: ObservedSet):
   }
   (request[shape.children] ?? []).forEach((group, index) => {
     rejectIf(group.objects.length > 0, method);
-    group.objects = slots.take(childSlot(index));
+    group.objects = slots.take(shape.firstSlot + 2 * index);
   });
   (request.related ?? []).forEach(({ result }, index) => {
     if (result.case === "items") {
