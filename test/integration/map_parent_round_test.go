@@ -132,3 +132,50 @@ func TestMapSmallParentIsNotHeldUp(t *testing.T) {
 		t.Logf("the small parent was asked about after %d of %d inputs of the large one", asked, n)
 	}
 }
+
+// TestMapRelatedChange asks about all inputs when an object changes that the customize hook has
+// selected. The customize hook is called once for all of them.
+func TestMapRelatedChange(t *testing.T) {
+	const n = 5
+	k := start(t)
+	hook := k.Hook(copies)
+	customize := k.Hook(func(kit.Request) any {
+		return map[string]any{"relatedResources": []any{map[string]any{
+			"apiVersion": "v1", "resource": "configmaps", "namespace": k.Namespace, "names": []any{"rates"},
+		}}}
+	})
+	runMap(k, kit.Mapping{Map: hook.URL, Customize: customize.URL})
+	k.Apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: rates, namespace: $NS}, data: {text: one}}")
+	secrets(k, n)
+	k.Apply(mapped)
+	awaitRound(k, hook, make([]int, n))
+	k.Settled(settled)
+	asked, before := customize.Asked("web"), asks(k, hook, n)
+	k.Patch("v1/ConfigMap", "rates", "data: {text: two}")
+	awaitRound(k, hook, before)
+	k.Settled(settled)
+	if got := customize.Asked("web"); asked != 1 || got != asked {
+		t.Errorf("the customize hook was called %d times, then %d times, want once in all", asked, got)
+	}
+}
+
+// TestMapInvalidSelector reports the selector of a parent on the parent, and deletes nothing. With
+// a valid one, the parent continues.
+func TestMapInvalidSelector(t *testing.T) {
+	k := start(t)
+	hook := k.Hook(copies)
+	runMap(k, kit.Mapping{Map: hook.URL})
+	secrets(k, 2)
+	k.Apply(mapped)
+	awaitStatus(k, "True", "{observedGeneration: 1, inputs: {secrets: {total: 2}}, outputs: {configmaps: {total: 2}}}")
+	mark := k.Mark()
+	k.Patch("Web", "web", "spec: {selector: {matchExpressions: [{key: app, operator: Near, values: [web]}]}}")
+	k.AwaitFault("Web", "web", "InvalidParent", "spec.selector")
+	k.Patch("v1/Secret", "in-000", "metadata: {annotations: {edited: 'yes'}}")
+	k.Settled(settled)
+	if writes := k.ChildWrites(mark); len(writes) > 0 {
+		t.Errorf("writes %v with a selector that is not valid, want none", writes)
+	}
+	k.Patch("Web", "web", "spec: {selector: {matchExpressions: null}}")
+	awaitStatus(k, "True", "{observedGeneration: 3, inputs: {secrets: {total: 2}}, outputs: {configmaps: {total: 2}}}")
+}

@@ -86,7 +86,7 @@ func (w *world) scan() Summary {
 }
 
 // newOutput returns an output with random conditions.
-func newOutput(t *testing.T, r *rand.Rand, name string) *object.Object {
+func newOutput(t testing.TB, r *rand.Rand, name string) *object.Object {
 	t.Helper()
 	status := []string{"True", "False", "Unknown"}
 	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Out","metadata":{"namespace":"shop","name":%q},`+
