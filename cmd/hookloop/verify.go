@@ -66,10 +66,11 @@ func bindVerify(f *pflag.FlagSet, o *conformance.Options) {
 	f.StringArrayVar(&o.Addresses, "hook", nil,
 		"[OPERATION=]ADDRESS of the hook; repeat it for the webhooks of several operations")
 	f.StringVar(&o.Kind, "kind", "",
-		"kind of controller: composite or decorator; empty is that of the files, else composite")
+		"kind of controller: composite, decorator or map; empty is that of the files, else composite")
 	f.StringArrayVarP(&o.Files, "controller", "f", nil,
 		"YAML file with the controller, and the CRDs of its resources; repeatable")
 	f.StringVar(&o.Parent, "parent", "", "YAML file with a parent; empty is one in the files, else a built-in one")
+	f.StringVar(&o.Input, "input", "", "YAML file with an input of a map hook; empty is a built-in one")
 	f.StringVar(&o.Version, "hook-version", "",
 		"version of a webhook's JSON: v1 or v2; empty is that of the files, else v1")
 	f.DurationVar(&o.Timeout, "timeout", 0, "timeout of one call; 0 is the controller's, else 10s")

@@ -58,6 +58,17 @@ func builtinDecorator() map[string]any {
 	}, "attachments")
 }
 
+func builtinMap() map[string]any {
+	m := builtinController("MapController", map[string]any{
+		"parentResource": map[string]any{"apiVersion": builtinGroup, "resource": "examples"},
+		"inputResources": []any{map[string]any{"apiVersion": "v1", "resource": "configmaps"}},
+	}, "outputResources")
+	spec := m["spec"].(map[string]any)
+	hooks := spec["hooks"].(map[string]any)
+	spec["hooks"] = map[string]any{"map": hooks["sync"]}
+	return m
+}
+
 // builtinParent returns a parent with a field of each type. A known resource is its kind.
 func builtinParent(r object.Resource) map[string]any {
 	apiVersion, kind := builtinGroup, "Example"

@@ -10,6 +10,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+func readMap(o *object.Object) (*declared, error) {
+	c := &v1alpha1.MapController{}
+	if err := decodeInto(o, c); err != nil {
+		return nil, err
+	}
+	d := &declared{parents: []v1alpha1.ResourceRule{c.Spec.ParentResource.ResourceRule}}
+	for _, input := range c.Spec.InputResources {
+		d.inputs = append(d.inputs, input.ResourceRule)
+	}
+	for _, output := range c.Spec.OutputResources {
+		d.children = append(d.children, output.ResourceRule)
+	}
+	if h := c.Spec.Hooks; h != nil {
+		d.hooks = map[hook.Op]*v1alpha1.Hook{
+			hook.Map: h.Map, hook.Tombstone: h.Tombstone, hook.Finalize: h.Finalize, hook.Customize: h.Customize,
+		}
+	}
+	return d, nil
+}
+
 // declaration is a typed declaring object.
 type declaration interface {
 	Default()

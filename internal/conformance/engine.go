@@ -26,7 +26,7 @@ func (e *examiner) engineAgrees(direct *round) {
 	}
 	r := &round{examiner: e, ctx: direct.ctx, over: direct.over, related: direct.related}
 	name := "the parent, asked by the engine's client"
-	q := r.question(hook.Sync, e.subject.parent, nil)
+	q := r.question(e.subject.first(), e.subject.parent, nil)
 	got := e.byEngine(unaryMode)(direct.ctx, q)
 	if got.failure != nil {
 		r.found(ruleRejected, name, q, got.failure.String())
@@ -36,12 +36,12 @@ func (e *examiner) engineAgrees(direct *round) {
 
 // overStream asks all questions over the engine's stream, if the hook serves it.
 func (e *examiner) overStream(direct *round) {
-	t := e.targets[hook.Sync]
+	t := e.targets[e.subject.first()]
 	if t.grpc == nil {
 		return
 	}
 	r := &round{examiner: e, ctx: direct.ctx, over: overStream, ask: e.byEngine(streamMode)}
-	q := r.question(hook.Sync, e.subject.parent, nil)
+	q := r.question(e.subject.first(), e.subject.parent, nil)
 	got := r.ask(r.ctx, q)
 	switch missing := got.failure != nil && got.failure.missing; {
 	case missing && direct.first != nil:

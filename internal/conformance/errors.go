@@ -3,7 +3,6 @@ package conformance
 import (
 	"slices"
 
-	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 )
 
@@ -23,5 +22,5 @@ func (r *round) wrongType() {
 	if err != nil {
 		return
 	}
-	r.put("the parent with a text in place of its spec", r.question(hook.Sync, parent, nil))
+	r.put("the parent with a text in place of its spec", r.question(r.subject.first(), parent, nil))
 }

@@ -68,13 +68,13 @@ func (c *contents) add(name string, o *object.Object) error {
 }
 
 // readObject reads a file with one object.
-func readObject(name string) (*object.Object, error) {
+func readObject(flag, name string) (*object.Object, error) {
 	objects, err := readObjects(name)
 	if err != nil {
 		return nil, err
 	}
 	if len(objects) != 1 {
-		return nil, usagef("--parent: %s has %d objects, expected one", name, len(objects))
+		return nil, usagef("%s: %s has %d objects, expected one", flag, name, len(objects))
 	}
 	return objects[0], nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/hookloop/hookloop/engine/hook"
 	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/proto"
@@ -12,13 +11,13 @@ import (
 
 // checkHealth asks the health service of a gRPC hook.
 func (e *examiner) checkHealth(ctx context.Context) {
-	t := e.targets[hook.Sync]
+	t := e.targets[e.subject.first()]
 	if t.grpc == nil {
 		return
 	}
 	r := &round{examiner: e, ctx: ctx, over: overGRPC}
 	name := "grpc.health.v1.Health/Check"
-	q := r.question(hook.Sync, e.subject.parent, nil)
+	q := r.question(e.subject.first(), e.subject.parent, nil)
 	request, err := proto.Marshal(&healthv1.HealthCheckRequest{})
 	if err != nil {
 		return

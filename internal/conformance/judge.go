@@ -177,6 +177,9 @@ func (r *round) validate(q *hook.Question, a *hook.Answer) error {
 	if _, err := shape.Desired(in, []*hook.Answer{a}, "verify.hookloop.dev/finalizer"); err != nil {
 		return err
 	}
+	if kinds[q.Kind].noStatus && (a.Status != nil || len(a.Conditions) > 0) {
+		return errors.New("status and conditions belong to the engine, which sums up all inputs; expected none")
+	}
 	if a.Status != nil {
 		if _, err := object.DecodeMap(a.Status); err != nil {
 			return fmt.Errorf("status: %w", err)

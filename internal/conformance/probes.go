@@ -143,7 +143,7 @@ func (r *round) probes() {
 			if err != nil {
 				continue // the value is no longer there
 			}
-			q := r.question(hook.Sync, parent, nil)
+			q := r.question(r.subject.first(), parent, nil)
 			name := fmt.Sprintf("the parent with %s in %s", p.name, l)
 			got := r.put(name, q)
 			r.scan(p, name, q, got)

@@ -171,7 +171,8 @@ func (r *Report) asked() string {
 			over = append(over, count(n, "question")+" over "+name)
 		}
 	}
-	return fmt.Sprintf("%s hook at %s, %s", r.Kind, r.Addresses[hook.Sync], strings.Join(over, ", "))
+	address := r.Addresses[r.Kind.Descriptor().Operations[0]]
+	return fmt.Sprintf("%s hook at %s, %s", r.Kind, address, strings.Join(over, ", "))
 }
 
 func count(n int, noun string) string {

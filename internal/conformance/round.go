@@ -38,6 +38,7 @@ func (r *round) run() bool {
 	}
 	r.probes()
 	r.wrongType()
+	r.tombstone()
 	r.finalize()
 	if r.over != overStream {
 		r.slow()
@@ -93,9 +94,19 @@ func (r *round) found(id, name string, q *hook.Question, got string) {
 
 // question returns a question about a parent and its observed children.
 func (r *round) question(op hook.Op, parent *object.Object, observed []*object.Object) *hook.Question {
-	q := &hook.Question{Kind: r.subject.kind.ControllerKind, Op: op, Controller: r.subject.controller, Parent: parent}
+	q := &hook.Question{
+		Kind: r.subject.kind.ControllerKind, Op: op, Controller: r.subject.controller, Parent: parent,
+		Key: hook.ParentKey(parent.Ref()),
+	}
 	if op == hook.Customize {
 		return q
+	}
+	if r.subject.input != nil {
+		q.MapKey, q.Input = mapKey(r.subject.input), r.subject.input
+		q.Key.Part = q.MapKey
+	}
+	if op == hook.Tombstone {
+		q.Input = nil
 	}
 	set := object.NewSet(observed...)
 	for _, resource := range r.subject.children {
@@ -129,7 +140,7 @@ func (r *round) served(name string, q *hook.Question, got *reply) bool {
 // sync asks about the parent without children, then with the children of the answer.
 func (r *round) sync() bool {
 	name := "the parent, without children"
-	q := r.question(hook.Sync, r.subject.parent, nil)
+	q := r.question(r.subject.first(), r.subject.parent, nil)
 	got := r.put(name, q)
 	if !r.served(name, q, got) {
 		r.missing = got.failure != nil && got.failure.missing
@@ -137,10 +148,11 @@ func (r *round) sync() bool {
 	}
 	r.first, r.fastest = got.answer, got.took
 	if r.require(got.answer) {
-		q = r.question(hook.Sync, r.subject.parent, nil)
+		q = r.question(r.subject.first(), r.subject.parent, nil)
 		r.put("the parent, without children, with the related objects of its requirements", q)
 	}
-	r.put("the parent, with the children of its answer", r.question(hook.Sync, r.subject.parent, r.observed(got.answer)))
+	q = r.question(r.subject.first(), r.subject.parent, r.observed(got.answer))
+	r.put("the parent, with the children of its answer", q)
 	return true
 }
 

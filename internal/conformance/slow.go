@@ -19,7 +19,7 @@ func (r *round) slow() {
 	if r.first == nil {
 		return
 	}
-	q := r.question(hook.Sync, r.subject.parent, nil)
+	q := r.question(r.subject.first(), r.subject.parent, nil)
 	for range 2 {
 		if got := r.ask(r.ctx, q); got.answer != nil {
 			r.fastest = min(r.fastest, got.took)
@@ -36,7 +36,7 @@ func (r *round) slow() {
 // deadline makes calls with a deadline of a quarter of the answer time, and does not end them
 // itself. HTTP has no deadlines.
 func (r *round) deadline(q *hook.Question) {
-	client := r.targets[hook.Sync].grpc
+	client := r.targets[r.subject.first()].grpc
 	if client == nil {
 		return
 	}

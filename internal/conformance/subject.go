@@ -19,11 +19,15 @@ type subject struct {
 	// parentResource is the parent's; children are the declared kinds, in their order.
 	parentResource object.Resource
 	children       []object.Resource
+	// inputs are the resources of a map controller's inputs.
+	inputs []v1alpha1.ResourceRule
 	// selector reports that the parent's spec.selector must match its children.
 	selector bool
 	// hooks are the declared ones; nil if the controller is the built-in one.
 	hooks     map[hook.Op]*v1alpha1.Hook
 	resources *resources
+	// input is that of a map hook; nil for other kinds.
+	input *object.Object
 	// builtin reports that the parent is the built-in one.
 	builtin bool
 	skipped []string
@@ -35,6 +39,8 @@ type kindRow struct {
 	read func(*object.Object) (*declared, error)
 	// fields are the fields of an answer to Sync or Finalize beside status and children.
 	fields []string
+	// noStatus reports that an answer must not have a status or conditions.
+	noStatus bool
 	// builtin is the declaring object without a file.
 	builtin func() map[string]any
 }
@@ -42,14 +48,17 @@ type kindRow struct {
 // declared is the content of a declaring object.
 type declared struct {
 	parents, children []v1alpha1.ResourceRule
-	hooks             map[hook.Op]*v1alpha1.Hook
-	selector          bool
+	// inputs are those of a map controller.
+	inputs   []v1alpha1.ResourceRule
+	hooks    map[hook.Op]*v1alpha1.Hook
+	selector bool
 }
 
 // kinds has a row for each kind of controller. A kind without a row cannot be verified.
 var kinds = map[hook.ControllerKind]kindRow{
 	hook.Composite: {read: readComposite, builtin: builtinComposite},
 	hook.Decorator: {read: readDecorator, fields: []string{"labels", "annotations"}, builtin: builtinDecorator},
+	hook.Mapping:   {read: readMap, builtin: builtinMap, noStatus: true},
 }
 
 // load reads the files, and fills in what they leave out.
@@ -64,12 +73,18 @@ func load(o Options) (*subject, error) {
 	}
 	parent := files.other
 	if o.Parent != "" {
-		if parent, err = readObject(o.Parent); err != nil {
+		if parent, err = readObject("--parent", o.Parent); err != nil {
 			return nil, err
 		}
 	}
-	return s, s.setParent(parent)
+	if err := s.setParent(parent); err != nil {
+		return nil, err
+	}
+	return s, s.setInput(o.Input)
 }
+
+// first is the operation that each controller of the kind has.
+func (s *subject) first() hook.Op { return s.kind.Operations[0] }
 
 // setController reads the declaring object, or takes the built-in one.
 func (s *subject) setController(o *object.Object, kind string) error {
@@ -117,7 +132,7 @@ func (s *subject) declare(fromFile bool) error {
 	if err != nil {
 		return usagef("--controller: %s %q: %v", s.kind.Declared, s.controller.Name(), err)
 	}
-	s.selector = d.selector
+	s.selector, s.inputs = d.selector, d.inputs
 	if fromFile {
 		s.hooks = d.hooks
 	}
@@ -216,7 +231,7 @@ func stored(m map[string]any, r object.Resource, uid types.UID) {
 // Sync only.
 func (s *subject) requires(op hook.Op) bool {
 	if s.hooks == nil {
-		return op == hook.Sync
+		return op == s.first()
 	}
 	return s.hooks[op] != nil
 }

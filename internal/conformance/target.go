@@ -134,8 +134,8 @@ func split(kind hook.Descriptor, list []string) (map[hook.Op]string, error) {
 		}
 		addresses[op] = address
 	}
-	if addresses[hook.Sync] == "" && addresses[everyOp] == "" {
-		return nil, usagef("--hook: has no address of sync, expected one")
+	if first := kind.Operations[0]; addresses[first] == "" && addresses[everyOp] == "" {
+		return nil, usagef("--hook: has no address of %s, expected one", first)
 	}
 	return addresses, nil
 }
@@ -158,7 +158,7 @@ func (s *subject) address(op hook.Op, addresses map[hook.Op]string) string {
 			return u.String()
 		}
 	}
-	if op == hook.Sync {
+	if op == s.first() {
 		return common
 	}
 	return ""

@@ -31,6 +31,8 @@ type Options struct {
 	Files []string
 	// Parent is a file with the parent, as YAML; empty means a built-in one.
 	Parent string
+	// Input is a file with an input of a map hook, as YAML; empty means a built-in one.
+	Input string
 	// Version is the version of a webhook's JSON; empty means the controller's, else v1.
 	Version string
 	// Timeout is the timeout of a call; 0 means the controller's, else DefaultTimeout.
@@ -79,7 +81,7 @@ type examiner struct {
 
 // examine asks over each transport that the hook serves, gRPC's unary calls first.
 func (e *examiner) examine(ctx context.Context) {
-	sync := e.targets[hook.Sync]
+	sync := e.targets[e.subject.first()]
 	e.checkHealth(ctx)
 	direct := &round{examiner: e, ctx: ctx, ask: e.direct, over: sync.over()}
 	defer e.close()

@@ -73,6 +73,7 @@ func examples() []example {
 		{folder: "crd-roles", hook: python("crd-roles", "hook.py"), parent: "crd.yaml"},
 		{folder: "global-configmap", hook: program("global-configmap")},
 		{folder: "indexed-job", hook: python("indexed-job", "hook.py")},
+		{folder: "namespace-defaults", hook: python("namespace-defaults", "hook.py")},
 		{folder: "secret-propagation", hook: node("secret-propagation", "hook.mjs")},
 		{folder: "service-per-pod", hook: program("jsonnet-hook", examplePath("service-per-pod"))},
 	}

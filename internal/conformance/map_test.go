@@ -1,0 +1,59 @@
+package conformance
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/hook"
+)
+
+// TestMapHooks asks map hooks about an input, and about an input that is gone.
+func TestMapHooks(t *testing.T) {
+	const output = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"out"}}`
+	for _, test := range []struct {
+		name   string
+		answer string
+		want   []string
+	}{
+		{"good", `{"outputs":[` + output + `],"finalized":true}`, nil},
+		{"status", `{"outputs":[` + output + `],"status":{"up":1},"finalized":true}`, []string{ruleRejected}},
+		{"children instead of outputs", `{"children":[` + output + `]}`, []string{ruleErrorAnswer}},
+		{"twice", `{"outputs":[` + output + `,` + output + `],"finalized":true}`, []string{ruleDuplicate}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			url := serveWebhook(t, func(_ *http.Request, r *webhookResponse) bool {
+				r.status, r.body = http.StatusOK, []byte(test.answer)
+				return true
+			})
+			report := verify(t, Options{Kind: string(hook.Mapping), Version: "v2", Addresses: []string{
+				url, fmt.Sprintf("%s=%s", hook.Tombstone, url), fmt.Sprintf("%s=%s", hook.Finalize, url),
+			}})
+			if diff := cmp.Diff(test.want, ids(report, Fault)); diff != "" {
+				t.Errorf("faults (-want +got):\n%s\n%s", diff, text(t, report))
+			}
+		})
+	}
+}
+
+func TestInputOfAMapHook(t *testing.T) {
+	pod := file(t, "{apiVersion: v1, kind: Pod, metadata: {name: a}}")
+	for name, o := range map[string]Options{
+		"of another kind":         {Kind: string(hook.Mapping), Input: pod},
+		"of another kind of hook": {Input: pod},
+	} {
+		o.Addresses = []string{"127.0.0.1:1"}
+		if _, err := Verify(t.Context(), o); err == nil {
+			t.Errorf("%s: got no error", name)
+		}
+	}
+	s, err := load(Options{Kind: string(hook.Mapping), Input: file(t,
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: prices, namespace: shop}}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("ConfigMap/shop/prices", mapKey(s.input)); diff != "" {
+		t.Errorf("map key (-want +got):\n%s", diff)
+	}
+}
