@@ -149,4 +149,14 @@ func TestColumnsOfMapControllers(t *testing.T) {
 		}
 		return nil
 	})
+	out, err := k.Cluster.Kubectl(t.Context(), "get", "mc", k.Name)
+	if err != nil {
+		t.Fatalf("kubectl get mc: %v\n%s", err, out)
+	}
+	table := strings.Join(strings.Fields(out), " ")
+	want := "NAME PARENT INPUTS READY REASON INTERCEPTED ANSWERED BY AGE " + k.Name +
+		" webs secrets, deployments True Running "
+	if !strings.HasPrefix(table, want) {
+		t.Errorf("the table is %q, want %q and the age", table, want)
+	}
 }
