@@ -44,7 +44,7 @@ func heap() int64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc) //nolint:gosec // fits
+	return int64(m.HeapAlloc)
 }
 
 // BenchmarkEvent measures one event of an output of a parent of 10,000 parts, with its conditions.
