@@ -77,7 +77,11 @@ func TestFaultsOfWebhooks(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			report := verify(t, Options{Addresses: both(serveWebhook(t, test.change)), Version: "v2"})
+			o := Options{Addresses: both(serveWebhook(t, test.change)), Version: "v2"}
+			if strings.Contains(test.name, "MiB") {
+				o.Parent = file(t, smallParent)
+			}
+			report := verify(t, o)
 			if diff := cmp.Diff([]string{test.want}, ids(report, Fault)); diff != "" {
 				t.Errorf("faults (-want +got):\n%s\n%s", diff, text(t, report))
 			}
