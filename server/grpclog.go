@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -44,11 +45,11 @@ func (g grpcLog) Fatalf(format string, args ...any) { g.fatal(fmt.Sprintf(format
 func (g grpcLog) V(level int) bool { return g.logger().V(grpcInfos + level).Enabled() }
 
 func (g grpcLog) line(verbosity int, text string) {
-	g.logger().V(verbosity).Info(strings.TrimSpace(text), "logger", "grpc")
+	g.logger().V(verbosity).Info("gRPC", "text", strings.TrimSpace(text))
 }
 
 func (g grpcLog) error(text string) {
-	g.logger().Error(nil, strings.TrimSpace(text), "logger", "grpc")
+	g.logger().Error(errors.New(strings.TrimSpace(text)), "gRPC reports an error")
 }
 
 // fatal ends the process, as gRPC requires.

@@ -24,13 +24,14 @@ func TestGRPCLog(t *testing.T) {
 	g.Errorln("error", 3)
 	var got []string
 	for line := range strings.Lines(out.String()) {
-		var r struct{ Level, Msg, Logger string }
+		var r struct{ Level, Msg, Err string }
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatalf("%q is no JSON: %v", line, err)
 		}
-		got = append(got, r.Level+" "+r.Logger+": "+r.Msg)
+		got = append(got, r.Level+" "+r.Msg+": "+r.Err)
 	}
-	if want := "error grpc: error 2\nerror grpc: error 3"; strings.Join(got, "\n") != want {
+	want := "error gRPC reports an error: error 2\nerror gRPC reports an error: error 3"
+	if strings.Join(got, "\n") != want {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
 	}
 	if g.V(2) {
