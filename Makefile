@@ -51,6 +51,7 @@ unit: sdks ## Run the unit tests, with the race detector, and the SDKs' tests
 	for module in $(MODULES); do go -C $$module test -race -timeout 5m $(TESTFLAGS) ./...; done
 	cd sdk/python && /usr/bin/python3 -m unittest discover -s tests
 	cd examples/website/python && PYTHONPATH=../../../sdk/python /usr/bin/python3 -m unittest
+	cd examples/snapshot-schedule && PYTHONPATH=../../sdk/python /usr/bin/python3 -m unittest
 	cd sdk/typescript && npm test --silent
 	cd examples/website/typescript && npm ci --silent --no-audit --no-fund && npm test --silent
 
