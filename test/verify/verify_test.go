@@ -42,6 +42,13 @@ func python(folder, file string) proc.Spec {
 	}}
 }
 
+func pythonSDK(folder, file string) proc.Spec {
+	return proc.Spec{
+		Path: "/usr/bin/python3", Args: []string{examplePath(folder, file), "--listen", "127.0.0.1:0"},
+		Env: []string{"PYTHONPATH=" + filepath.Join(cluster.Root(), "sdk", "python"), "PYTHONDONTWRITEBYTECODE=1"},
+	}
+}
+
 func node(folder, file string) proc.Spec {
 	return proc.Spec{Path: "node", Args: []string{
 		examplePath("serve.mjs"), examplePath(folder, file), "--port", "0",
@@ -55,10 +62,7 @@ func program(name string, args ...string) proc.Spec {
 func examples() []example {
 	return []example{
 		{name: "website in Go", folder: "website", hook: program("golang"), parent: "website.yaml"},
-		{name: "website in Python", folder: "website", hook: proc.Spec{
-			Path: "/usr/bin/python3", Args: []string{examplePath("website/python/hook.py"), "--listen", "127.0.0.1:0"},
-			Env: []string{"PYTHONPATH=" + filepath.Join(cluster.Root(), "sdk", "python"), "PYTHONDONTWRITEBYTECODE=1"},
-		}, parent: "website.yaml"},
+		{name: "website in Python", folder: "website", hook: pythonSDK("website", "python/hook.py"), parent: "website.yaml"},
 		{name: "website in TypeScript", folder: "website", hook: proc.Spec{
 			Path: "node", Args: []string{examplePath("website/typescript/dist/hook.js"), "--listen", "127.0.0.1:0"},
 		}, parent: "website.yaml"},
@@ -75,6 +79,10 @@ func examples() []example {
 		{folder: "indexed-job", hook: python("indexed-job", "hook.py")},
 		{folder: "namespace-defaults", hook: python("namespace-defaults", "hook.py")},
 		{folder: "secret-propagation", hook: node("secret-propagation", "hook.mjs")},
+		{name: "snapshot-schedule in Python", folder: "snapshot-schedule", hook: pythonSDK("snapshot-schedule", "stream.py"),
+			parent: "nightly.yaml"},
+		{name: "snapshot-schedule as a webhook", folder: "snapshot-schedule", controller: "controller-webhook.yaml",
+			hook: python("snapshot-schedule", "schedule.py"), parent: "nightly.yaml"},
 		{folder: "service-per-pod", hook: program("jsonnet-hook", examplePath("service-per-pod"))},
 	}
 }
