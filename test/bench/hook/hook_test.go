@@ -83,3 +83,31 @@ func TestARequestThatIsNone(t *testing.T) {
 		}
 	}
 }
+
+// TestMapInput maps an input over both transports.
+func TestMapInput(t *testing.T) {
+	const in = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"in",` +
+		`"annotations":{"bench.example.com/text":"own"}}}`
+	const want = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"in",` +
+		`"labels":{"bench.example.com/crowd":"a"}},"data":{"text":"own","rest":"xxxxx"}}`
+	w := httptest.NewRecorder()
+	serveMap(w, httptest.NewRequest(http.MethodPost, "/map", strings.NewReader(`{"parent":`+parent+`,"input":`+in+`}`)))
+	if w.Code != http.StatusOK || w.Body.String() != `{"outputs":[`+want+`]}` {
+		t.Errorf("the webhook answers %d\n%s", w.Code, w.Body)
+	}
+	req, err := hook.NewMapRequest(json.RawMessage(parent), json.RawMessage(in), nil, "ConfigMap.v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := mapInput(t.Context(), req)
+	if err != nil || len(got.Outputs) != 1 || string(got.Outputs[0].Object.(json.RawMessage)) != want {
+		t.Errorf("over gRPC: got %v, %v; want %s", got, err, want)
+	}
+	for _, body := range []string{``, `{}`, `{"parent":3}`} {
+		w := httptest.NewRecorder()
+		serveMap(w, httptest.NewRequest(http.MethodPost, "/map", strings.NewReader(body)))
+		if w.Code != http.StatusBadRequest {
+			t.Errorf("%q is answered %d, want 400", body, w.Code)
+		}
+	}
+}

@@ -1,5 +1,6 @@
 // Command hook is the hook of the benchmarks. A parent has the number of its ConfigMaps and their
-// text. The hook is one function, served over gRPC by the SDK or as a JSON webhook.
+// text. The hook is one function, served over gRPC by the SDK or as a JSON webhook. Another
+// function maps each input of a parent to a ConfigMap; its webhook has the path /map.
 //
 // It does as little as possible, so that a benchmark measures the engine and the transport: it
 // builds its answer once for each parent and text. It is no example of a webhook, which would read
@@ -62,7 +63,7 @@ func serve(ctx context.Context, o hook.ServeOptions, webhook bool) error {
 	if webhook {
 		return serveWebhook(ctx, o.Listen, c)
 	}
-	return hook.Serve(ctx, o, hook.Composite{Sync: c.sync})
+	return hook.Serve(ctx, o, hook.Composite{Sync: c.sync}, hook.Mapper{Map: mapInput})
 }
 
 func (c *crowds) sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) {

@@ -17,7 +17,10 @@ func serveWebhook(ctx context.Context, listen string, c *crowds) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: c, ReadHeaderTimeout: 10 * time.Second}
+	handler := http.NewServeMux()
+	handler.Handle("/", c)
+	handler.HandleFunc("/map", serveMap)
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	listening(listener.Addr())

@@ -44,6 +44,7 @@ type report struct {
 	CPUs    int     `json:"cpus"`
 	Drift   []drift `json:"drift"`
 	Fleet   []fleet `json:"fleet"`
+	Parts   []parts `json:"parts,omitempty"`
 	Skipped []skip  `json:"skipped,omitempty"`
 }
 
@@ -79,34 +80,42 @@ func run(ctx context.Context, o options, out io.Writer, progress progressFunc) e
 func (r *report) measure(ctx context.Context, o options, t transport, progress progressFunc) error {
 	for _, n := range o.children {
 		progress("● %s: one parent with %d children", t, n)
-		err := onStage(
-			ctx,
-			&stage{options: o, transport: t, workload: fmt.Sprintf("drift-%d", n), progress: progress},
-			func(s *stage) error {
-				d, err := s.drift(ctx, n)
-				if err == nil {
-					r.Drift = append(r.Drift, d)
-				}
-				return err
-			},
-		)
+		err := play(ctx, o, t, fmt.Sprintf("drift-%d", n), progress, &r.Drift,
+			func(s *stage) (drift, error) { return s.drift(ctx, n) })
 		if err != nil {
-			return fmt.Errorf("drift with %d children: %w", n, err)
+			return err
+		}
+	}
+	for _, n := range o.inputs {
+		progress("● %s: one parent with %d inputs", t, n)
+		err := play(ctx, o, t, fmt.Sprintf("inputs-%d", n), progress, &r.Parts,
+			func(s *stage) (parts, error) { return s.parts(ctx, n) })
+		if err != nil {
+			return err
 		}
 	}
 	if o.parents == 0 {
 		return nil
 	}
 	progress("● %s: %d parents with %d children each", t, o.parents, perParent)
-	err := onStage(ctx, &stage{options: o, transport: t, workload: "fleet", progress: progress}, func(s *stage) error {
-		f, err := s.fleet(ctx)
+	return play(ctx, o, t, "fleet", progress, &r.Fleet, func(s *stage) (fleet, error) { return s.fleet(ctx) })
+}
+
+// play runs a workload on a stage of its own and appends its result.
+func play[T any](
+	ctx context.Context, o options, t transport, workload string, progress progressFunc, results *[]T,
+	run func(*stage) (T, error),
+) error {
+	s := &stage{options: o, transport: t, workload: workload, progress: progress}
+	err := onStage(ctx, s, func(s *stage) error {
+		result, err := run(s)
 		if err == nil {
-			r.Fleet = append(r.Fleet, f)
+			*results = append(*results, result)
 		}
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("converge: %w", err)
+		return fmt.Errorf("%s: %w", workload, err)
 	}
 	return nil
 }

@@ -24,16 +24,17 @@ func TestSmallRuns(t *testing.T) {
 	}
 	t.Run("a webhook, all workloads", func(t *testing.T) {
 		t.Parallel()
-		r := small(t, hook, "-transports", "webhook", "-parents", "4")
-		if len(r.Drift) != 1 || len(r.Fleet) != 1 {
-			t.Fatalf("%d drift and %d fleet results, want one of each", len(r.Drift), len(r.Fleet))
+		r := small(t, hook, "-transports", "webhook", "-parents", "4", "-inputs", "20")
+		if len(r.Drift) != 1 || len(r.Fleet) != 1 || len(r.Parts) != 1 {
+			t.Fatalf("%d drift, %d fleet and %d inputs results, want one of each", len(r.Drift), len(r.Fleet), len(r.Parts))
 		}
+		checkParts(t, r.Parts[0])
 		checkDrift(t, r.Drift[0])
 		checkFleet(t, r.Fleet[0])
 	})
 	t.Run("gRPC, drift", func(t *testing.T) {
 		t.Parallel()
-		r := small(t, hook, "-transports", "unary,stream", "-parents", "0")
+		r := small(t, hook, "-transports", "unary,stream", "-parents", "0", "-inputs", "")
 		if len(r.Drift) == 0 || len(r.Drift)+len(r.Skipped) != 2 {
 			t.Fatalf(
 				"%d drift results, skipped %v, want unary and stream; an engine without streams may refuse those",
@@ -63,6 +64,22 @@ func small(t *testing.T, hook string, args ...string) report {
 		t.Error(err)
 	}
 	return r
+}
+
+func checkParts(t *testing.T, p parts) {
+	t.Helper()
+	if got := p.Build.Writes["create configmaps"] + p.Settle.Writes["create configmaps"]; got != p.Inputs {
+		t.Errorf("%s: the audit log has %d ConfigMaps created, want %d", p.Transport, got, p.Inputs)
+	}
+	if got := p.Edit.Writes["update configmaps"]; got != p.Rounds {
+		t.Errorf("%s: %d edits brought the writes %v, want an update each", p.Transport, p.Rounds, p.Edit.Writes)
+	}
+	if got := p.Change.Writes["update configmaps"]; got != p.Inputs {
+		t.Errorf("%s: the audit log has %d ConfigMaps updated, want %d", p.Transport, got, p.Inputs)
+	}
+	if len(p.Latencies) != p.Rounds || statusWrites(p.Build)+statusWrites(p.Settle) == 0 {
+		t.Errorf("%s: something was not counted: %+v", p.Transport, p)
+	}
 }
 
 func checkFleet(t *testing.T, f fleet) {
@@ -113,6 +130,7 @@ func TestParseErrors(t *testing.T) {
 		{"-transports=carrier-pigeon", "-transports"},
 		{"-children=10,0", "-children"},
 		{"-children=ten", "-children"},
+		{"-inputs=0", "-inputs"},
 		{"-rounds=0", "-rounds"},
 		{"-parents=-1", "-parents"},
 		{"more", "unexpected argument"},

@@ -24,6 +24,8 @@ type options struct {
 	// none.
 	children []int
 	parents  int
+	// inputs are the sizes of the workload of a MapController.
+	inputs []int
 	// rounds is the number of edited children, and idle the number of touches of the parent with many
 	// children.
 	rounds, idle int
@@ -42,6 +44,8 @@ func parse(args []string) (options, error) {
 	transports := flags.String("transports", "webhook,unary,stream", "ways to the hook")
 	children := flags.String("children", "1000,3000",
 		"numbers of children of one parent, each measured on its own; empty for none")
+	inputs := flags.String("inputs", "100,10000",
+		"numbers of inputs of one parent of a MapController, each measured on its own; empty for none")
 	flags.IntVar(&o.parents, "parents", 300, "parents with 3 children that appear together; 0 for none")
 	flags.IntVar(&o.rounds, "rounds", 30, "children that are edited, one after the other")
 	flags.IntVar(&o.idle, "idle", 10, "syncs without an effect of the parent with many children")
@@ -60,7 +64,10 @@ func parse(args []string) (options, error) {
 	if o.transports, err = parseTransports(*transports); err != nil {
 		return o, err
 	}
-	if o.children, err = parseSizes(*children); err != nil {
+	if o.children, err = parseSizes("children", *children); err != nil {
+		return o, err
+	}
+	if o.inputs, err = parseSizes("inputs", *inputs); err != nil {
 		return o, err
 	}
 	return o, o.check()
@@ -78,7 +85,7 @@ func parseTransports(list string) ([]transport, error) {
 	return all, nil
 }
 
-func parseSizes(list string) ([]int, error) {
+func parseSizes(name, list string) ([]int, error) {
 	if list == "" {
 		return nil, nil
 	}
@@ -86,7 +93,7 @@ func parseSizes(list string) ([]int, error) {
 	for text := range strings.SplitSeq(list, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("-children: %q; expected a list of numbers above 0", text)
+			return nil, fmt.Errorf("-%s: %q; expected a list of numbers above 0", name, text)
 		}
 		all = append(all, n)
 	}

@@ -76,10 +76,18 @@ func (s *stage) end(ctx context.Context, since *reading, until time.Time) (cost,
 		Sent:      passed.Sent,
 		Received:  passed.Received,
 		Syncs:     by("hookloop_sync_duration_seconds_count", "result"),
-		Calls:     by("metacontroller_sync_requests_total", "code"),
+		Calls:     by(s.calls(), "code"),
 		Requests:  by("rest_client_requests_total", "method"),
 		Writes:    writes,
 	}, nil
+}
+
+// calls is the metric of the hook's calls.
+func (s *stage) calls() string {
+	if s.mapping {
+		return "metacontroller_map_requests_total"
+	}
+	return "metacontroller_sync_requests_total"
 }
 
 // processes reads the counters that cost the processes nothing.

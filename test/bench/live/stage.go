@@ -33,6 +33,8 @@ var engineFlags = []string{"--client-go-qps=5000", "--client-go-burst=5000", "--
 type stage struct {
 	options
 	transport transport
+	// mapping reports that the controller is a MapController.
+	mapping bool
 	// workload is part of the names of the stage's files: drift-1000, fleet.
 	workload string
 	progress progressFunc

@@ -38,7 +38,10 @@ func line(b *strings.Builder, cells []string) { fmt.Fprintf(b, "| %s |\n", strin
 
 // tables prints the report.
 func (r *report) tables(out io.Writer) error {
-	for _, t := range []*table{r.driftTable(), r.buildTable(), r.fleetTable(), r.countedTable()} {
+	all := []*table{
+		r.driftTable(), r.buildTable(), r.fleetTable(), r.partsTable(), r.roundsTable(), r.countedTable(),
+	}
+	for _, t := range all {
 		if err := t.write(out); err != nil {
 			return err
 		}
@@ -188,6 +191,13 @@ func (r *report) countedTable() *table {
 		add(d.Transport, "build"+of+", until rest", d.Settle)
 		add(d.Transport, fmt.Sprintf("drift%s, %d edits", of, d.Rounds), d.Drift)
 		add(d.Transport, fmt.Sprintf("idle%s, %d touches", of, d.Touches), d.Idle)
+	}
+	for _, p := range r.Parts {
+		of := fmt.Sprintf(" %d inputs", p.Inputs)
+		add(p.Transport, "build"+of, p.Build)
+		add(p.Transport, "build"+of+", until rest", p.Settle)
+		add(p.Transport, fmt.Sprintf("edit%s, %d edits", of, p.Rounds), p.Edit)
+		add(p.Transport, "change"+of, p.Change)
 	}
 	for _, f := range r.Fleet {
 		add(f.Transport, "converge", f.Converge)

@@ -23,9 +23,8 @@ var (
 		Version:  "v1",
 		Resource: "customresourcedefinitions",
 	}
-	controllers = v1alpha1.GroupVersion.WithResource("compositecontrollers")
-	crowds      = schema.GroupVersionResource{Group: "bench.example.com", Version: "v1", Resource: "crowds"}
-	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	crowds     = schema.GroupVersionResource{Group: "bench.example.com", Version: "v1", Resource: "crowds"}
+	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 )
 
 type object = map[string]any
@@ -44,7 +43,7 @@ func (s *stage) declare(ctx context.Context) error {
 	if err := s.create(ctx, crds, "", crd()); err != nil {
 		return err
 	}
-	if err := s.create(ctx, controllers, "", s.controller()); err != nil {
+	if err := s.create(ctx, s.controllers(), "", s.controller()); err != nil {
 		return err
 	}
 	return poll(ctx, "the API server serves crowds", func(ctx context.Context) error {
@@ -67,7 +66,7 @@ func (s *stage) warm(ctx context.Context) error {
 func (s *stage) awaitController(ctx context.Context) error {
 	var refused *refusal
 	err := poll(ctx, "the controller runs", func(ctx context.Context) error {
-		o, err := s.client.Resource(controllers).Get(ctx, "bench", metav1.GetOptions{})
+		o, err := s.client.Resource(s.controllers()).Get(ctx, "bench", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -98,7 +97,18 @@ func ready(o *unstructured.Unstructured) (reason, message string) {
 	return "", "it has no condition Ready yet"
 }
 
+// controllers is the resource of the controller.
+func (s *stage) controllers() schema.GroupVersionResource {
+	if s.mapping {
+		return v1alpha1.GroupVersion.WithResource("mapcontrollers")
+	}
+	return v1alpha1.GroupVersion.WithResource("compositecontrollers")
+}
+
 func (s *stage) controller() object {
+	if s.mapping {
+		return s.mapController()
+	}
 	return object{
 		"apiVersion": v1alpha1.GroupVersion.String(),
 		"kind":       v1alpha1.CompositeControllerKind,
@@ -120,7 +130,11 @@ func (s *stage) hookField() object {
 	address := s.proxy.Address()
 	switch s.transport {
 	case webhook:
-		return object{"version": "v1", "webhook": object{"url": "http://" + address, "timeout": "60s"}}
+		path := ""
+		if s.mapping {
+			path = "/map"
+		}
+		return object{"version": "v1", "webhook": object{"url": "http://" + address + path, "timeout": "60s"}}
 	case stream:
 		return object{
 			"version": "v2",
