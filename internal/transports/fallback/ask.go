@@ -145,7 +145,7 @@ func (p *pair) askFallback(ctx context.Context, q *hook.Question, reason error) 
 			p.line.answered(p)
 		}
 		return answer, err
-	case reason == nil && p.line.tryEarly(p):
+	case reason == nil && p.line.tryEarly(p, timeLeft(ctx)):
 		early, over, preferredErr := p.askPreferred(ctx, q, trial)
 		if !over {
 			return early, preferredErr
@@ -153,6 +153,12 @@ func (p *pair) askFallback(ctx context.Context, q *hook.Question, reason error) 
 		reason = preferredErr
 	}
 	return nil, p.neither(reason, err)
+}
+
+// timeLeft returns the time until the deadline of a question, which Ask has set.
+func timeLeft(ctx context.Context) time.Duration {
+	deadline, _ := ctx.Deadline()
+	return time.Until(deadline)
 }
 
 // neither returns the error of a question that neither hook responded to.

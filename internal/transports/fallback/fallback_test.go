@@ -129,6 +129,7 @@ func (s *situation) open(op hook.Op) *hook.Opened {
 	if err != nil {
 		s.Fatal(err)
 	}
+	opened.Close = sync.OnceValue(opened.Close) // a test may close it earlier
 	s.Cleanup(func() {
 		if err := opened.Close(); err != nil {
 			s.Error(err)
@@ -493,6 +494,32 @@ func TestFallbackThatFailsIsNotWaitedFor(t *testing.T) {
 	})
 }
 
+// TestFallbackThatHangsIsNotWaitedFor hangs the webhook after the gRPC hook is back: the question
+// that waits for it has no time left, and the gRPC hook answers the next one.
+func TestFallbackThatHangsIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSituation(t)
+		s.grpc.set(refuses(), errRefused)
+		h := s.open(hook.Sync)
+		by(t, h, hook.Sync)
+		s.grpc.set(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+			if ctx.Err() != nil {
+				return hangs(ctx, q)
+			}
+			return answers(ctx, q)
+		}, nil)
+		s.webhook.set(hangs, nil)
+		time.Sleep(3 * time.Second)
+		want := "hook sync a:1 or http://b: neither transport answers: grpc: connection refused; webhook: no answer in time"
+		if got := by(t, h, hook.Sync); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		if got := by(t, h, hook.Sync); got != "grpc" {
+			t.Errorf("got %q, want grpc", got)
+		}
+	})
+}
+
 // TestHalfServedHook has a gRPC hook without a function for finalize: the webhook answers that
 // operation alone, and the gRPC hook is asked again rarely.
 func TestHalfServedHook(t *testing.T) {
@@ -563,6 +590,32 @@ hookloop_fallback_active{controller="composite/web",hook="sync"} 1
 # TYPE hookloop_fallback_answers_total counter
 hookloop_fallback_answers_total{controller="composite/web",hook="sync",transport="grpc"} 1
 hookloop_fallback_answers_total{controller="composite/web",hook="sync",transport="webhook"} 2
+`))
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestSeriesEndWithTheHook closes one of two hooks while the fallback answers: its series are gone,
+// and the other's are not.
+func TestSeriesEndWithTheHook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSituation(t)
+		s.grpc.set(refuses(), errRefused)
+		h, final := s.open(hook.Sync), s.open(hook.Finalize)
+		by(t, h, hook.Sync)
+		by(t, final, hook.Finalize)
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+		err := testutil.GatherAndCompare(s.metrics, strings.NewReader(`
+# HELP hookloop_fallback_active Whether the fallback answers, by controller and hook.
+# TYPE hookloop_fallback_active gauge
+hookloop_fallback_active{controller="composite/web",hook="finalize"} 1
+# HELP hookloop_fallback_answers_total Answers of hooks that have a fallback, by transport.
+# TYPE hookloop_fallback_answers_total counter
+hookloop_fallback_answers_total{controller="composite/web",hook="finalize",transport="webhook"} 1
 `))
 		if err != nil {
 			t.Error(err)

@@ -75,13 +75,14 @@ func (l *line) join(p *pair) {
 	l.update(func() { l.pairs[p], l.unreported = struct{}{}, true })
 }
 
-// leave removes a pair. Its observer is not called afterwards.
+// leave removes a pair. Its observer is not called afterwards, and its series are deleted.
 func (l *line) leave(p *pair) {
 	l.reporting.Lock()
 	defer l.reporting.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.pairs, p)
+	p.metrics.forget(p)
 }
 
 // turn returns the part of the preferred hook in a question.
@@ -104,15 +105,16 @@ func (l *line) turn(p *pair, q *hook.Question) turn {
 }
 
 // tryEarly begins a trial if the preferred hook may be reached again, because the fallback does not
-// respond.
-func (l *line) tryEarly(p *pair) bool {
+// respond. If the time that is left is too short for a response, the next question is the trial.
+func (l *line) tryEarly(p *pair, left time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.away || l.trying || l.good.IsZero() || p.operation.unserved {
 		return false
 	}
-	l.trying = true
-	return true
+	l.soon = left < p.patience
+	l.trying = !l.soon
+	return l.trying
 }
 
 // endTrial ends a question's trial. It changes nothing else if the trial had a result.
@@ -229,6 +231,7 @@ func (l *line) changed(pairs []*pair, earlier, reason string) {
 func (l *line) answered(p *pair) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.soon = false
 	if l.away || p.operation.unserved {
 		p.answered = l.fallback
 	}

@@ -44,3 +44,14 @@ func (m *Metrics) answering(p *pair, fallback bool) {
 	}
 	m.active.WithLabelValues(p.controller, string(p.op)).Set(active)
 }
+
+// forget deletes the series of a hook, which would otherwise show a fallback of a controller that
+// is gone.
+func (m *Metrics) forget(p *pair) {
+	if m == nil {
+		return
+	}
+	labels := prometheus.Labels{"controller": p.controller, "hook": string(p.op)}
+	m.active.Delete(labels)
+	m.answers.DeletePartialMatch(labels)
+}

@@ -33,6 +33,9 @@ type state struct {
 	returned time.Time
 	// trying reports that one question tries the preferred hook.
 	trying bool
+	// soon reports that the next question may try the preferred hook before its time, because the
+	// fallback does not respond.
+	soon bool
 }
 
 // missed records that a question that began at a time got no response. It reports whether the
@@ -53,7 +56,7 @@ func (s *state) missed(began, now time.Time, patience time.Duration, cause strin
 	} else {
 		s.hold = minHold
 	}
-	s.away, s.cause, s.good, s.trying = true, cause, time.Time{}, false
+	s.away, s.cause, s.good, s.trying, s.soon = true, cause, time.Time{}, false, false
 	return true
 }
 
@@ -69,18 +72,18 @@ func (s *state) probed(now time.Time, reachable bool) {
 
 // due reports whether a question may try the preferred hook.
 func (s *state) due(now time.Time) bool {
-	return s.away && !s.trying && !s.good.IsZero() && now.Sub(s.good) >= s.hold
+	return s.away && !s.trying && !s.good.IsZero() && (s.soon || now.Sub(s.good) >= s.hold)
 }
 
 // failed records that the preferred hook did not respond to its trial.
 func (s *state) failed(cause string) {
-	s.trying, s.cause, s.good = false, cause, time.Time{}
+	s.trying, s.soon, s.cause, s.good = false, false, cause, time.Time{}
 	s.hold = min(2*s.hold, maxHold)
 }
 
 // back records that the preferred hook answers again.
 func (s *state) back(now time.Time) {
-	s.away, s.cause, s.trying, s.responded, s.returned = false, "", false, now, now
+	s.away, s.cause, s.trying, s.soon, s.responded, s.returned = false, "", false, false, now, now
 }
 
 // operation records whether the preferred hook serves one operation.
