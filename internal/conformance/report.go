@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/internal/transports/webhook"
@@ -109,17 +110,18 @@ func (r *Report) drop(id, over string) {
 
 func place(id string) int { return slices.IndexFunc(rules, func(r Rule) bool { return r.ID == id }) }
 
-// shortened returns the beginning of a text as one line.
+// shortened returns the beginning of a text as one line. Characters that a terminal would obey,
+// such as escapes and marks of direction, become spaces.
 func shortened(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) > maxGot {
 		text = strings.ToValidUTF8(text[:maxGot], "") + "…"
 	}
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
+		if unicode.IsGraphic(r) {
+			return r
 		}
-		return r
+		return ' '
 	}, text)
 }
 

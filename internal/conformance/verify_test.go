@@ -135,3 +135,12 @@ func TestClientCertificate(t *testing.T) {
 		}
 	}
 }
+
+// TestReportHasNoEscapes reports a text with sequences that a terminal would obey.
+func TestReportHasNoEscapes(t *testing.T) {
+	r := &Report{}
+	r.add(Finding{Rule: rules[0], Got: "a\x1b[31mb\u009b2Jc\u202ed\u2028e\nf\x7fg 日本"})
+	if got, want := r.Findings[0].Got, "a [31mb 2Jc d e f g 日本"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
