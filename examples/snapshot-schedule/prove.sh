@@ -74,10 +74,13 @@ YAML
 # status prints a field of a SnapshotSchedule's status: status <name> <field>
 status() { value "{.status.$2}" -n "$namespace" snapshotschedule "$1"; }
 
-# snapshots prints the snapshots of a claim, with their UIDs: snapshots <claim>
-snapshots() {
-  on get volumesnapshots -o jsonpath="{range .items[?(@.spec.persistentVolumeClaimName=='$1')]}{.metadata.name} {.metadata.uid}{'\n'}{end}"
+# of prints fields of a claim's snapshots: of <claim> <jsonpath>
+of() {
+  on get volumesnapshots -o jsonpath="{range .items[?(@.spec.persistentVolumeClaimName=='$1')]}$2{'\n'}{end}"
 }
+
+# snapshots prints the snapshots of a claim, with their UIDs: snapshots <claim>
+snapshots() { of "$1" '{.metadata.name} {.metadata.uid}'; }
 
 # count prints the number of a claim's snapshots: count <claim>
 count() { snapshots "$1" | wc -l; }
@@ -92,11 +95,7 @@ mark() {
 }
 
 # age prints the age of a claim's only snapshot in seconds: age <claim>
-age() {
-  local at
-  at=$(on get volumesnapshots -o jsonpath="{.items[?(@.spec.persistentVolumeClaimName=='$1')].metadata.creationTimestamp}")
-  echo $(($(date +%s) - $(date -d "$at" +%s)))
-}
+age() { echo $(($(date +%s) - $(date -d "$(of "$1" '{.metadata.creationTimestamp}')" +%s))); }
 
 prove() {
   local kept first
@@ -142,8 +141,8 @@ prove() {
   claims often mail
   eventually "claims" 1 status often inputs.persistentvolumeclaims.total
   eventually "snapshots of mail" 3 count mail
-  first=$(names volumesnapshots -n "$namespace" | grep -o 'mail-[^ ]*' | head -1)
-  eventually "the first snapshot of mail" "" names volumesnapshots -n "$namespace" --field-selector "metadata.name=$first"
+  first=$(of mail '{.metadata.name}' | sort | head -1)
+  eventually "$first" "" names volumesnapshots -n "$namespace" --field-selector "metadata.name=$first"
 
   step "$1: a deleted schedule takes its snapshots with it."
   on delete snapshotschedules --all

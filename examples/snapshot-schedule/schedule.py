@@ -22,14 +22,14 @@ def map(request):
         due = clock + interval
         if "deletionTimestamp" not in claim:
             outputs.append(snapshot(claim["name"], clock - clock % interval))
-    return {"outputs": outputs, "resyncAfterSeconds": max(1, min([due - clock, *wait]))}
+    return {"outputs": outputs, "resyncAfterSeconds": min([due - clock, *wait])}
 
 
 def tombstone(request):
     """Returns the snapshots to keep of a claim that is gone."""
     spec = request["parent"]["spec"]
     outputs, wait = unexpired(request["outputs"][SNAPSHOTS].values(), spec, now())
-    return {"outputs": outputs, "resyncAfterSeconds": max(1, min(wait))} if wait else {"outputs": []}
+    return {"outputs": outputs, "resyncAfterSeconds": min(wait, default=0)}
 
 
 def unexpired(snapshots, spec, clock):

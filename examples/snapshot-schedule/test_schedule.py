@@ -31,7 +31,8 @@ def taken(*ages):
     for age in ages:
         at = datetime.fromtimestamp(NOON - age, timezone.utc)
         found.append(schedule.snapshot("data", NOON - age))
-        found[-1]["metadata"] |= {"namespace": "shop", "creationTimestamp": f"{at:%Y-%m-%dT%H:%M:%SZ}"}
+        begin = f"{at:%Y-%m-%dT%H:%M:%SZ}"
+        found[-1]["metadata"] |= {"namespace": "shop", "creationTimestamp": begin}
     return found
 
 
@@ -43,7 +44,8 @@ def ask(*ages, at=NOON, **metadata):
     """Calls map for the claim, with snapshots of these ages."""
     claim = CLAIM | {"metadata": CLAIM["metadata"] | metadata}
     with patch("schedule.now", return_value=at):
-        return map_input(schedule.map, [SCHEDULE, claim, *taken(*ages)], outputs=[schedule.SNAPSHOTS])
+        objects = [SCHEDULE, claim, *taken(*ages)]
+        return map_input(schedule.map, objects, outputs=[schedule.SNAPSHOTS])
 
 
 def ask_gone(*ages):
