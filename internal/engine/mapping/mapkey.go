@@ -60,7 +60,7 @@ func ParseMapKey(text string) (MapKey, error) {
 	key := MapKey{Name: names[len(names)-1]}
 	var grouped bool
 	if key.Kind, key.Group, grouped = strings.Cut(names[0], "."); !validKind(key.Kind) {
-		return MapKey{}, fmt.Errorf("map key %q: kind %q: expected letters and digits", text, key.Kind)
+		return MapKey{}, fmt.Errorf("map key %q: kind %q: expected letters, digits and hyphens", text, key.Kind)
 	}
 	if faults := validation.IsDNS1123Subdomain(key.Group); grouped && len(faults) > 0 {
 		return MapKey{}, fmt.Errorf("map key %q: group %q: %s", text, key.Group, faults[0])
@@ -78,10 +78,9 @@ func ParseMapKey(text string) (MapKey, error) {
 	return key, nil
 }
 
+// validKind has the API server's rule for the kinds of custom resources.
 func validKind(kind string) bool {
-	return kind != "" && strings.IndexFunc(kind, func(r rune) bool {
-		return (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && (r < '0' || r > '9')
-	}) < 0
+	return len(validation.IsDNS1035Label(strings.ToLower(kind))) == 0
 }
 
 // validName returns the faults of a name. It has the rule of the API server for all kinds, because

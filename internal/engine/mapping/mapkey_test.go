@@ -14,6 +14,7 @@ func TestMapKey(t *testing.T) {
 		"Deployment.apps/shop/web":          {Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"},
 		"Web.example.com/shop/a.b":          {Group: "example.com", Kind: "Web", Namespace: "shop", Name: "a.b"},
 		"Namespace/shop":                    {Kind: "Namespace", Name: "shop"},
+		"Web-Site.example.com/shop/a":       {Group: "example.com", Kind: "Web-Site", Namespace: "shop", Name: "a"},
 		"ClusterRole.rbac.k8s.io/system:me": {Group: "rbac.k8s.io", Kind: "ClusterRole", Name: "system:me"},
 	} {
 		got, err := ParseMapKey(text)
@@ -33,6 +34,7 @@ func TestBadMapKeys(t *testing.T) {
 		"a/b/c/d":               "expected KIND.GROUP/NAMESPACE/NAME",
 		"/shop/prices":          `kind ""`,
 		"Config Map/shop/a":     `kind "Config Map"`,
+		"-ConfigMap/shop/a":     `kind "-ConfigMap"`,
 		"ConfigMap./shop/a":     `group ""`,
 		"Web.Example/shop/a":    `group "Example"`,
 		"ConfigMap/shop/":       `name ""`,

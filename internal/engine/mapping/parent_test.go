@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
@@ -185,6 +186,27 @@ outputs:
 Synced=True ReconcileSuccess: the last sync of no input failed`,
 		},
 		{
+			"a resync that begins before the status has the end of the round before", `{}`, func(w *own) {
+				w.ends(done, done)
+				w.shape.tracker.Resync(w.parent.Ref())
+				w.sync()
+				w.clock.SetTime(w.clock.Now().Add(time.Second))
+			},
+			`inputs:
+  configmaps:
+    total: 2
+  secrets:
+    total: 0
+observedGeneration: 1
+outputs:
+  pages:
+    total: 0
+progress:
+  synced: 0
+  total: 2
+Synced=True ReconcileSuccess: the last sync of no input failed`,
+		},
+		{
 			"one part has failed", `{failed: {total: 9}}`, func(w *own) { w.ends(done, broken) },
 			`failed:
   first:
@@ -289,5 +311,20 @@ func TestRoundWaitsForTheFinalizer(t *testing.T) {
 	}
 	if _, begun := w.shape.tracker.Summary(w.parent.Ref()); begun {
 		t.Error("a round began without the finalizer")
+	}
+}
+
+// TestFailureOfAHugeMapKey has a failure of outputs that a user has marked with a huge map key. The
+// status stays small.
+func TestFailureOfAHugeMapKey(t *testing.T) {
+	next := map[string]any{}
+	sum := parts.Summary{Failed: 1, Failures: []parts.Failure{{Part: strings.Repeat("é", 100_000), Message: "m"}}}
+	addFailures(next, &sum)
+	name := next["failed"].(map[string]any)["first"].([]any)[0].(map[string]any)["input"].(string)
+	if len(name) > 1000 || !utf8.ValidString(name) {
+		t.Errorf("the input has a name of %d bytes, valid: %t", len(name), utf8.ValidString(name))
+	}
+	if c := syncedCondition(&sum); len(c.Message) > 1000 {
+		t.Errorf("the message has %d bytes", len(c.Message))
 	}
 }

@@ -99,12 +99,24 @@ func outputTotals(total int, conditions map[string]int) map[string]any {
 	return all
 }
 
+// maxShownKey bounds the map keys in a status, in bytes. Those of inputs are shorter, but a user
+// can mark outputs with any text.
+const maxShownKey = 640
+
+// shortKey returns a map key for a status.
+func shortKey(key string) string {
+	if len(key) <= maxShownKey {
+		return key
+	}
+	return strings.ToValidUTF8(key[:maxShownKey], "") + "…"
+}
+
 // addFailures adds the parts with a fault and the detached ones, if there are any.
 func addFailures(next map[string]any, sum *parts.Summary) {
 	if sum.Failed > 0 {
 		first := make([]any, 0, len(sum.Failures))
 		for _, f := range sum.Failures {
-			first = append(first, map[string]any{"input": f.Part, "reason": f.Reason, "message": f.Message})
+			first = append(first, map[string]any{"input": shortKey(f.Part), "reason": f.Reason, "message": f.Message})
 		}
 		next["failed"] = map[string]any{"total": int64(sum.Failed), "first": first}
 	}
@@ -116,13 +128,16 @@ func addFailures(next map[string]any, sum *parts.Summary) {
 }
 
 // addProgress adds the generation at which all parts were synced. While a round is under way that
-// is the earlier one, together with the progress.
+// is the earlier one, together with the progress. The status does not have it yet if the round
+// began before the end of the earlier one was written.
 func addProgress(next, present map[string]any, parent *object.Object, sum *parts.Summary) {
 	if !sum.UnderWay() {
 		next[observedGeneration] = parent.Generation()
 		return
 	}
-	if before, found := present[observedGeneration]; found {
+	if sum.Mapped > 0 {
+		next[observedGeneration] = sum.Mapped
+	} else if before, found := present[observedGeneration]; found {
 		next[observedGeneration] = before
 	}
 	next["progress"] = map[string]any{"total": int64(sum.Total), "synced": int64(sum.Synced)}
@@ -139,7 +154,7 @@ func syncedCondition(sum *parts.Summary) hook.Condition {
 		c.Status, c.Reason = metav1.ConditionFalse, reasonPartsFailed
 		texts := make([]string, 0, len(sum.Failures))
 		for _, f := range sum.Failures {
-			texts = append(texts, f.Part+": "+f.Message)
+			texts = append(texts, shortKey(f.Part)+": "+f.Message)
 		}
 		c.Message = fmt.Sprintf("the last sync of %d inputs failed: %s", sum.Failed, strings.Join(texts, "; "))
 	case sum.UnderWay() && sum.Change:

@@ -17,14 +17,17 @@ import (
 func (s *Shape) Tracker() *parts.Tracker { return s.tracker }
 
 // roundCauses are the causes for which all parts of a parent are synced again, although the parent
-// may not have changed.
-var roundCauses = []queue.CauseKind{queue.CauseResync, queue.CauseTrigger, queue.CauseRelated}
+// may not have changed. They replace a round that is under way; a resync does not.
+var roundCauses = []queue.CauseKind{queue.CauseTrigger, queue.CauseRelated}
 
 // Begin notes that a sync begins.
 func (s *Shape) Begin(item queue.Item[hook.Key]) {
 	if item.Key.Part != "" {
 		s.tracker.Begin(item.Key)
 		return
+	}
+	if item.Caused(queue.CauseResync) {
+		s.tracker.Resync(item.Key.Parent)
 	}
 	if slices.ContainsFunc(roundCauses, item.Caused) {
 		s.tracker.Want(item.Key.Parent)

@@ -14,8 +14,10 @@ type part struct {
 	// input is the index of the input's resource, NoInput or undecidedInput; outputs is the number
 	// of outputs.
 	input, outputs int
-	// progress is the part's progress in the current round.
+	// progress is the part's progress in the current round. leftOut counts the rounds in succession
+	// that were replaced before the part was synced.
 	progress progress
+	leftOut  int
 	// failed reports that the last sync of the part had a fault, finalized that the finalize hook
 	// has finished with it, and traced that its syncs of this round are traced.
 	failed, finalized, traced bool

@@ -17,6 +17,16 @@ func (t *Tracker) Want(parent object.Ref) {
 	}
 }
 
+// Resync demands another round of all parts of a parent, unless one is under way: that one syncs
+// all of them, and would not end if resyncs came faster.
+func (t *Tracker) Resync(parent object.Ref) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p := t.byRef[parent]; p != nil && !p.round.underWay() {
+		p.wanted = true
+	}
+}
+
 // Observe begins a round of all parts if the state of the parent has changed, or another round is
 // wanted. It counts the inputs if an event was lost. List yields the inputs by map key, with the
 // index of their resource; it is called within the lock of the Tracker. If it fails, no round
@@ -42,9 +52,12 @@ func (t *Tracker) Observe(
 		t.touch(p)
 		return nil
 	}
-	change := p.seen == nil && !converged || p.seen != nil && *p.seen != now
+	change := p.seen == nil && !converged || p.seen != nil && (*p.seen != now || p.round.change && p.round.underWay())
 	if p.seen == nil && converged {
 		p.settled = now.Generation
+	}
+	if p.seen != nil && !p.round.underWay() {
+		p.mapped = p.seen.Generation
 	}
 	t.setInputs(p, inputs)
 	p.seen, p.wanted = &now, false

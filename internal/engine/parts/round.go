@@ -1,6 +1,7 @@
 package parts
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -51,11 +52,18 @@ type round struct {
 	traced, ownTraced int
 }
 
-// newRound begins a round of all parts, in the order of their names. A part with an undecided input
-// takes part only if the parts are finalized.
+// newRound begins a round of all parts: first those that most rounds have left out in succession,
+// so that each is synced even if rounds replace each other; then in the order of their names. A
+// part with an undecided input takes part only if the parts are finalized.
 func newRound(began time.Time, parts map[string]*part, departing bool) round {
 	r := round{began: began, departing: departing, rest: make([]*part, 0, len(parts))}
 	for _, p := range parts {
+		switch p.progress {
+		case waiting, queued, begun:
+			p.leftOut++
+		case outside, synced, converged:
+			p.leftOut = 0
+		}
 		p.progress, p.finalized, p.traced = outside, false, false
 		if p.input != undecidedInput || departing {
 			p.progress = waiting
@@ -63,7 +71,9 @@ func newRound(began time.Time, parts map[string]*part, departing bool) round {
 		}
 	}
 	r.total = len(r.rest)
-	slices.SortFunc(r.rest, func(a, b *part) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(r.rest, func(a, b *part) int {
+		return cmp.Or(cmp.Compare(b.leftOut, a.leftOut), strings.Compare(a.name, b.name))
+	})
 	return r
 }
 

@@ -103,13 +103,13 @@ func TestRounds(t *testing.T) {
 		{"nothing has changed", 1, func() {}, nil, true},
 		{"another state", 2, func() {}, []string{name(0), name(1)}, true},
 		{"a part was synced for another reason", 2, func() { syncPart(tracker, name(0), done) }, nil, true},
-		{"a new state replaces the round", 3, func() {}, []string{name(0), name(1)}, true},
-		{"another round is wanted", 3, func() { tracker.Want(shop) }, []string{name(0), name(1)}, false},
+		{"a new state replaces the round", 3, func() {}, []string{name(1), name(0)}, true},
+		{"another round is wanted", 3, func() { tracker.Want(shop) }, []string{name(1), name(0)}, true},
 		{
 			"a part that came meanwhile", 4, func() {
 				w.inputs["new"] = 1
 				tracker.Input(key("new"), w.find("new"))
-			}, []string{name(0), name(1), "new"}, true,
+			}, []string{name(1), name(0), "new"}, true,
 		},
 		{
 			"the parent was forgotten", 4, func() { tracker.Forget(hook.ParentKey(shop)) },
@@ -126,6 +126,64 @@ func TestRounds(t *testing.T) {
 		if s, _ := tracker.Summary(shop); s.Change != step.change {
 			t.Errorf("%s: change %v, want %v", step.name, s.Change, step.change)
 		}
+	}
+}
+
+// TestRoundsThatReplaceEachOther has another round wanted whenever some of the parts are synced:
+// each part is synced before one is synced twice. The change of the parent is under way until then.
+func TestRoundsThatReplaceEachOther(t *testing.T) {
+	const n, perRound = 5*maxQueued + 3, maxQueued + 7
+	tracker, l, _ := newTracker()
+	w := inputs(n)
+	synced := map[string]bool{}
+	var inQueue []string
+	for len(synced) < n {
+		observe(t, tracker, w, 1)
+		for range perRound {
+			queued, _ := l.took()
+			for _, part := range queued {
+				if !slices.Contains(inQueue, part) {
+					inQueue = append(inQueue, part)
+				}
+			}
+			if s, _ := tracker.Summary(shop); !s.Change {
+				t.Fatalf("after %d of %d parts the change is not under way", len(synced), n)
+			}
+			part := inQueue[0]
+			inQueue = inQueue[1:]
+			if synced[part] && len(synced) < n {
+				t.Fatalf("%s is synced twice; %d of %d parts are synced once", part, len(synced), n)
+			}
+			synced[part] = true
+			syncPart(tracker, part, done)
+		}
+		tracker.Want(shop)
+	}
+}
+
+// TestResyncsAreNoRoundsWithoutEnd has a resync during a round: it is left out, so that the round
+// ends. After the end one begins a round.
+func TestResyncsAreNoRoundsWithoutEnd(t *testing.T) {
+	const n = 2 * maxQueued
+	tracker, l, _ := newTracker()
+	w := inputs(n)
+	observe(t, tracker, w, 1)
+	for i := range n {
+		tracker.Resync(shop)
+		observe(t, tracker, w, 1)
+		syncPart(tracker, name(i), done)
+	}
+	if s, _ := tracker.Summary(shop); s.UnderWay() {
+		t.Errorf("%d of %d parts are synced, want the round over", s.Synced, s.Total)
+	}
+	l.took()
+	tracker.Resync(shop)
+	observe(t, tracker, w, 1)
+	if queued, _ := l.took(); len(queued) != maxQueued {
+		t.Errorf("%d parts are queued by a resync, want %d", len(queued), maxQueued)
+	}
+	if s, _ := tracker.Summary(shop); !s.UnderWay() || s.Mapped != 1 {
+		t.Errorf("summary %+v, want a round under way and generation 1 mapped before", s)
 	}
 }
 

@@ -23,6 +23,9 @@ type Summary struct {
 	// its parts. Settled reports that all of them have converged once.
 	Change, Settled bool
 	Total, Synced   int
+	// Mapped is the generation at which all parts were synced in a round before the last one; 0 if
+	// none is known.
+	Mapped int64
 	// Finalized reports that the finalize hook has finished with all parts of a departing parent.
 	Finalized bool
 }
@@ -46,7 +49,7 @@ func (t *Tracker) Summary(of object.Ref) (Summary, bool) {
 		Failed:     p.failures.total, Failures: slices.Clone(p.failures.first),
 		DetachedParts: p.detachedParts, DetachedOutputs: p.detachedOutputs,
 		Change: p.round.change, Settled: p.round.ended, Total: p.round.total, Synced: p.round.synced,
-		Finalized: p.isFinalized(),
+		Mapped: p.mapped, Finalized: p.isFinalized(),
 	}
 	for i, c := range p.conditions {
 		s.Conditions[i] = maps.Clone(c)

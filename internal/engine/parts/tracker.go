@@ -58,8 +58,9 @@ type parent struct {
 	wanted bool
 	// uncounted reports that the inputs must be counted, because an event was lost.
 	uncounted bool
-	// settled is the generation at which all parts converged last.
-	settled int64
+	// settled is the generation at which all parts converged last. Mapped is the one at which all
+	// parts were synced in a round before the last one; 0 if none is known.
+	settled, mapped int64
 	// offered is the time of the last write of the status. changed reports that the own key is in
 	// the queue because of a change.
 	offered time.Time
