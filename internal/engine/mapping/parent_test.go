@@ -314,6 +314,15 @@ func TestRoundWaitsForTheFinalizer(t *testing.T) {
 	}
 }
 
+// TestFailuresWithoutDescription has failures of which none is described, because the described
+// ones have recovered.
+func TestFailuresWithoutDescription(t *testing.T) {
+	const want = "the last sync of 95 inputs failed"
+	if c := syncedCondition(&parts.Summary{Failed: 95}); c.Message != want {
+		t.Errorf("the message is %q, want %q", c.Message, want)
+	}
+}
+
 // TestFailureOfAHugeMapKey has a failure of outputs that a user has marked with a huge map key. The
 // status stays small.
 func TestFailureOfAHugeMapKey(t *testing.T) {

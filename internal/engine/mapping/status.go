@@ -156,7 +156,9 @@ func syncedCondition(sum *parts.Summary) hook.Condition {
 		for _, f := range sum.Failures {
 			texts = append(texts, shortKey(f.Part)+": "+f.Message)
 		}
-		c.Message = fmt.Sprintf("the last sync of %d inputs failed: %s", sum.Failed, strings.Join(texts, "; "))
+		if c.Message = fmt.Sprintf("the last sync of %d inputs failed", sum.Failed); len(texts) > 0 {
+			c.Message += ": " + strings.Join(texts, "; ")
+		}
 	case sum.UnderWay() && sum.Change:
 		c.Status, c.Reason = metav1.ConditionUnknown, reasonProgressing
 		c.Message = "not all inputs are synced since the parent changed; status.progress counts them"

@@ -25,12 +25,20 @@ type tags struct {
 // lost reports whether an object carries marks, but not enough of them to be in a part.
 func (t tags) lost() bool { return t != (tags{}) && (t.controller == "" || t.hash == "") }
 
+// maxMapKey bounds the map keys that are read from annotations, in bytes. Those of inputs are
+// shorter. Others are in the queue, in the log and in requests, too: a user can mark an object with
+// any text.
+const maxMapKey = 4096
+
 // readTags reads the marks of an object; they are zero for an object without marks. Marks that
 // agree with each other and with the last-applied state count. If they do not, those of the
 // last-applied state count. Without one, a label that has the form of a hash counts before the
 // annotation.
 func readTags(o *object.Object) tags {
 	label, annotation := o.Labels()[plan.MapKey], o.Annotations()[plan.MapKey]
+	if len(annotation) > maxMapKey {
+		annotation = ""
+	}
 	t := tags{controller: o.Annotations()[plan.MapController]}
 	agree := t.controller != "" && annotation != "" && Hash(annotation) == label
 	if agree && t.isApplied(annotation, o.LastApplied()) {
@@ -80,7 +88,7 @@ func appliedTags(lastApplied string) tags {
 		controller: state.Metadata.Annotations[plan.MapController], key: state.Metadata.Annotations[plan.MapKey],
 		hash: state.Metadata.Labels[plan.MapKey],
 	}
-	if t.controller == "" || t.key == "" || Hash(t.key) != t.hash {
+	if t.controller == "" || t.key == "" || len(t.key) > maxMapKey || Hash(t.key) != t.hash {
 		return tags{}
 	}
 	return t
