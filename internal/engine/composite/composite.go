@@ -15,8 +15,6 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/shape"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // FinalizerPrefix comes before the controller's name in the finalizer of its parents.
@@ -48,12 +46,9 @@ type Resources struct {
 
 // New returns the shape of a declared controller. The error names a field of the spec.
 func New(o *object.Object, c *v1alpha1.CompositeController, r Resources) (*Shape, error) {
-	selected := labels.Everything()
-	if c.Spec.ParentResource.LabelSelector != nil {
-		var err error
-		if selected, err = metav1.LabelSelectorAsSelector(c.Spec.ParentResource.LabelSelector); err != nil {
-			return nil, &shape.ParentError{Field: "spec.parentResource.labelSelector", Problem: err.Error()}
-		}
+	selected, err := shape.SelectParents(c.Spec.ParentResource.LabelSelector)
+	if err != nil {
+		return nil, err
 	}
 	s := &Shape{
 		object:  o,
@@ -61,7 +56,7 @@ func New(o *object.Object, c *v1alpha1.CompositeController, r Resources) (*Shape
 		rolling: newRolling(&c.Spec, r.Children),
 		rules: &shape.ParentRules{
 			Resource:     r.Parent,
-			Selected:     func(o *object.Object) bool { return selected.Matches(labels.Set(o.Labels())) },
+			Selected:     selected,
 			Finalizer:    FinalizerPrefix + c.Name,
 			Finalizes:    c.Spec.Hooks != nil && c.Spec.Hooks.Finalize != nil,
 			IgnoreStatus: c.Spec.ParentResource.IgnoreStatusChanges != nil && *c.Spec.ParentResource.IgnoreStatusChanges,

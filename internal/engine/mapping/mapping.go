@@ -20,8 +20,6 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/parts"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/shape"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -39,8 +37,8 @@ type Shape struct {
 	unserved []schema.GroupVersionResource
 	// namespaces is the resource of namespaces if parents may select them; else it is zero.
 	namespaces object.Resource
-	// buries reports whether a tombstone hook is declared.
-	buries bool
+	// hasTombstone reports whether a tombstone hook is declared.
+	hasTombstone bool
 	// custom reports whether a resource is a custom resource; nil for all.
 	custom  func(object.Resource) bool
 	tracker *parts.Tracker
@@ -62,24 +60,21 @@ type Resources struct {
 
 // New returns the shape of a declared controller. The error names a field of the spec.
 func New(o *object.Object, c *v1alpha1.MapController, r Resources) (*Shape, error) {
-	selected := labels.Everything()
-	if c.Spec.ParentResource.LabelSelector != nil {
-		var err error
-		if selected, err = metav1.LabelSelectorAsSelector(c.Spec.ParentResource.LabelSelector); err != nil {
-			return nil, &shape.ParentError{Field: "spec.parentResource.labelSelector", Problem: err.Error()}
-		}
+	selected, err := shape.SelectParents(c.Spec.ParentResource.LabelSelector)
+	if err != nil {
+		return nil, err
 	}
 	s := &Shape{
 		object: o,
 		rules: &shape.ParentRules{
 			Resource:     r.Parent,
-			Selected:     func(o *object.Object) bool { return selected.Matches(labels.Set(o.Labels())) },
+			Selected:     selected,
 			Finalizer:    FinalizerPrefix + c.Name,
 			Finalizes:    c.Spec.Hooks != nil && c.Spec.Hooks.Finalize != nil,
 			IgnoreStatus: c.Spec.ParentResource.IgnoreStatusChanges != nil && *c.Spec.ParentResource.IgnoreStatusChanges,
 		},
-		buries: c.Spec.Hooks != nil && c.Spec.Hooks.Tombstone != nil,
-		custom: r.Custom,
+		hasTombstone: c.Spec.Hooks != nil && c.Spec.Hooks.Tombstone != nil,
+		custom:       r.Custom,
 	}
 	if !r.Parent.Namespaced {
 		s.namespaces = r.Namespaces

@@ -154,7 +154,7 @@ func (s *Shape) partQuestions(o *plan.Observed) []*hook.Question {
 	case o.Finalizing:
 	case o.Input != nil:
 		q.Op = hook.Map
-	case s.buries:
+	case s.hasTombstone:
 		q.Op = hook.Tombstone
 	default:
 		return nil

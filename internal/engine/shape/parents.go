@@ -8,6 +8,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // ParentRules are a controller's rules for the objects of one resource.
@@ -21,6 +22,19 @@ type ParentRules struct {
 	Finalizes bool
 	// IgnoreStatus drops events that change only the status.
 	IgnoreStatus bool
+}
+
+// SelectParents returns the function ParentRules.Selected of spec.parentResource.labelSelector; nil
+// selects all objects. The error is a *ParentError.
+func SelectParents(declared *metav1.LabelSelector) (func(*object.Object) bool, error) {
+	if declared == nil {
+		return func(*object.Object) bool { return true }, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(declared)
+	if err != nil {
+		return nil, &ParentError{Field: "spec.parentResource.labelSelector", Problem: err.Error()}
+	}
+	return func(o *object.Object) bool { return selector.Matches(labels.Set(o.Labels())) }, nil
 }
 
 // Predicate reports whether an event requires a sync. It drops events of objects that are not

@@ -1,11 +1,13 @@
 package shape_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/shape"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestIgnoreStatusWithoutGenerations has a resource without generations, such as ConfigMaps and
@@ -33,6 +35,36 @@ func TestIgnoreStatusWithoutGenerations(t *testing.T) {
 				t.Errorf("Predicate = %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+func TestSelectParents(t *testing.T) {
+	labelled := parse(t, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a","labels":{"app":"web"}}}`)
+	bare := parse(t, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"b"}}`)
+	for name, c := range map[string]struct {
+		declared       *metav1.LabelSelector
+		labelled, bare bool
+	}{
+		"no selector":    {nil, true, true},
+		"empty selector": {&metav1.LabelSelector{}, true, true},
+		"labels":         {&metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			selected, err := shape.SelectParents(c.declared)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if selected(labelled) != c.labelled || selected(bare) != c.bare {
+				t.Errorf("selects %v, %v; want %v, %v", selected(labelled), selected(bare), c.labelled, c.bare)
+			}
+		})
+	}
+	_, err := shape.SelectParents(&metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Is"}},
+	})
+	var problem *shape.ParentError
+	if !errors.As(err, &problem) || problem.Field != "spec.parentResource.labelSelector" {
+		t.Errorf("got %v, want an error of spec.parentResource.labelSelector", err)
 	}
 }
 
