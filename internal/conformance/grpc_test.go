@@ -156,6 +156,35 @@ func TestGoodUnaryHook(t *testing.T) {
 	}
 }
 
+// TestHints has hooks for which the built-in controller or its parent does not fit.
+func TestHints(t *testing.T) {
+	namespaced := grpcHook{sync: body(replace(`"name":`, `"namespace":"other","name":`))}
+	unserved := grpcHook{sync: func(context.Context, *compositev1.SyncResponse) error {
+		return status.Error(codes.Unimplemented, "not written yet")
+	}}
+	for name, c := range map[string]struct {
+		hook       *grpcHook
+		rule, want string
+	}{
+		"parent": {&namespaced, ruleRejected, "if the built-in parent does not fit, name one with --parent"},
+		"kind": {
+			&unserved, ruleNotServed,
+			"the built-in controller is a CompositeController, name another kind with --kind",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Options{Addresses: []string{serveGRPC(t, c.hook)}}
+			if got := finding(t, verify(t, o), c.rule).Got; !strings.HasSuffix(got, "; "+c.want) {
+				t.Errorf("got %q, want the hint %q", got, c.want)
+			}
+			o.Files = []string{file(t, declaring)}
+			if got := finding(t, verify(t, o), c.rule).Got; strings.Contains(got, c.want) {
+				t.Errorf("got %q, want no hint: the files have a controller and a parent", got)
+			}
+		})
+	}
+}
+
 func TestDeclaredOperationThatIsNotServed(t *testing.T) {
 	report := verify(t, Options{Addresses: []string{serveGRPC(t, &grpcHook{})}, Files: []string{file(t, declaring)}})
 	if f := finding(t, report, ruleNotServed); f.Operation != "finalize" {

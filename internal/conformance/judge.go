@@ -35,7 +35,7 @@ func (r *round) judgeAnswer(name string, q *hook.Question, got *reply) {
 		return
 	}
 	if err := r.validate(q, got.answer); err != nil {
-		r.found(ruleRejected, name, q, err.Error())
+		r.found(ruleRejected, name, q, err.Error()+r.subject.parentHint())
 	}
 }
 

@@ -125,14 +125,14 @@ func (r *round) served(name string, q *hook.Question, got *reply) bool {
 	case got.failure == nil, got.unreachable != "":
 		return false
 	case got.failure.missing && r.subject.requires(q.Op):
-		r.found(ruleNotServed, name, q, got.failure.String())
+		text := got.failure.String()
+		if r.subject.hooks == nil {
+			text += fmt.Sprintf("; the built-in controller is a %s, name another kind with --kind", r.subject.kind.Declared)
+		}
+		r.found(ruleNotServed, name, q, text)
 	case got.failure.missing:
 	default:
-		text := got.failure.String()
-		if r.subject.builtin {
-			text += "; if the built-in parent does not fit, name one with --parent"
-		}
-		r.found(ruleCallFailed, name, q, text)
+		r.found(ruleCallFailed, name, q, got.failure.String()+r.subject.parentHint())
 	}
 	return false
 }

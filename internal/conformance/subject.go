@@ -86,6 +86,14 @@ func load(o Options) (*subject, error) {
 // first is the operation that each controller of the kind has.
 func (s *subject) first() hook.Op { return s.kind.Operations[0] }
 
+// parentHint completes a finding that the built-in parent may have caused.
+func (s *subject) parentHint() string {
+	if !s.builtin {
+		return ""
+	}
+	return "; if the built-in parent does not fit, name one with --parent"
+}
+
 // setController reads the declaring object, or takes the built-in one.
 func (s *subject) setController(o *object.Object, kind string) error {
 	if o == nil {
