@@ -12,6 +12,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
@@ -52,6 +53,12 @@ func usagef(format string, args ...any) error {
 // Verify asks the hook all questions and returns the findings. The error is a *UsageError, or the
 // context's; a hook that cannot be reached is a finding.
 func Verify(ctx context.Context, o Options) (*Report, error) {
+	if o.Timeout < 0 {
+		return nil, usagef("--timeout: got %s, expected a positive duration", o.Timeout)
+	}
+	if !slices.Contains([]string{"", "v1", "v2"}, o.Version) {
+		return nil, usagef("--hook-version: got %q, expected v1 or v2", o.Version)
+	}
 	s, err := load(o)
 	if err != nil {
 		return nil, err

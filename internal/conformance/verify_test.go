@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
@@ -142,5 +143,19 @@ func TestReportHasNoEscapes(t *testing.T) {
 	r.add(Finding{Rule: rules[0], Got: "a\x1b[31mb\u009b2Jc\u202ed\u2028e\nf\x7fg 日本"})
 	if got, want := r.Findings[0].Got, "a [31mb 2Jc d e f g 日本"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestWrongOptionsOfGRPC sets options that no call would use, or that leave no time for one.
+func TestWrongOptionsOfGRPC(t *testing.T) {
+	for want, o := range map[string]Options{
+		"--timeout: got -1s, expected a positive duration": {Timeout: -time.Second},
+		`--hook-version: got "v9", expected v1 or v2`:      {Version: "v9"},
+	} {
+		o.Addresses = []string{"127.0.0.1:1"}
+		var usage *UsageError
+		if _, err := Verify(t.Context(), o); !errors.As(err, &usage) || usage.Problem != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }

@@ -1,12 +1,15 @@
 package streamkit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 )
@@ -41,19 +44,42 @@ func Dial(ctx context.Context, o DialOptions, out io.Writer) ([]Result, error) {
 		return nil, err
 	}
 	defer connection.Close() //nolint:errcheck // all streams have ended
-	return run(ctx, o.Options, &dialer{streamv1.NewHookStreamServiceClient(connection)}, out)
+	wait := cmp.Or(o.Wait, DefaultWait)
+	if !connects(ctx, connection, wait) {
+		return nil, fmt.Errorf("hook %s: no connection within %s", o.Address, wait)
+	}
+	return run(ctx, o.Options, &dialer{streamv1.NewHookStreamServiceClient(connection), wait}, out)
+}
+
+// connects reports whether the hook accepts a connection in time.
+func connects(ctx context.Context, connection *grpc.ClientConn, wait time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	connection.Connect()
+	for state := connection.GetState(); state != connectivity.Ready; state = connection.GetState() {
+		if !connection.WaitForStateChange(ctx, state) {
+			return false
+		}
+	}
+	return true
 }
 
 // dialer opens streams to a hook that listens.
 type dialer struct {
 	client streamv1.HookStreamServiceClient
+	// wait is the longest wait for a connection.
+	wait time.Duration
 }
 
 func (d *dialer) dialsIn() bool { return false }
 
 func (d *dialer) open(ctx context.Context) (link, error) {
 	ctx, cancel := context.WithCancel(ctx)
+	timer := time.AfterFunc(d.wait, cancel) // the stream outlives the wait
 	connected, err := d.client.Connect(ctx, grpc.WaitForReady(true))
+	if !timer.Stop() && err == nil {
+		err = fmt.Errorf("no connection within %s", d.wait)
+	}
 	if err != nil {
 		cancel()
 		return nil, err
