@@ -18,11 +18,17 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// awaitFallback waits until the controller's condition Fallback has a reason.
+// awaitFallback waits until the CompositeController's condition Fallback has a reason.
 func awaitFallback(k *kit.Kit, reason string) (message string) {
 	k.Helper()
+	return awaitFallbackOf(k, kit.CompositeController, reason)
+}
+
+// awaitFallbackOf does the same for a controller of this kind, with the kit's name.
+func awaitFallbackOf(k *kit.Kit, kind, reason string) (message string) {
+	k.Helper()
 	k.Eventually("the condition Fallback has the reason "+reason, func() error {
-		c := kit.Condition(k.Get(kit.CompositeController, k.Name), v1alpha1.ConditionFallback)
+		c := kit.Condition(k.Get(kind, k.Name), v1alpha1.ConditionFallback)
 		if c["reason"] != reason {
 			return fmt.Errorf("the condition is %v", c)
 		}
@@ -312,7 +318,8 @@ func TestHalfServedFallback(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := start(t)
 			webhook := k.Hook(kit.Mirror)
-			both := prefix + serveSDK(t, hook.Composite{Sync: sync}) + " or " + webhook.URL
+			address, _ := serveSDK(t, hook.Composite{Sync: sync})
+			both := prefix + address + " or " + webhook.URL
 			run(t, k, kit.Composite{Sync: both, Finalize: both})
 			k.Apply(parent("web", page("page", "text: one")))
 			await(k, "v1/ConfigMap", "page", "data.text", "one")
@@ -348,8 +355,8 @@ func TestNoWorkerHasDialledIn(t *testing.T) {
 	await(k, "Web", "web", "status.by", "laptop")
 }
 
-// serveSDK serves a hook on the SDK until the test ends, and returns its address.
-func serveSDK(t *testing.T, h hook.Composite) string {
+// serveSDK serves a hook on the SDK until stop is called or the test ends, and returns its address.
+func serveSDK(t *testing.T, h hook.Hook) (address string, stop func()) {
 	t.Helper()
 	at, ended := make(chan net.Addr, 1), make(chan error, 1)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -362,7 +369,7 @@ func serveSDK(t *testing.T, h hook.Composite) string {
 			t.Error(err)
 		}
 	})
-	return (<-at).String()
+	return (<-at).String(), stop
 }
 
 // TestFallbackIsNoLongerDeclared removes the webhook from a hook: the condition has no stale

@@ -9,7 +9,7 @@ import (
 )
 
 // TestDialEndsWithoutAHook dials an address that nothing serves, and one that accepts connections
-// and says nothing.
+// and sends nothing.
 func TestDialEndsWithoutAHook(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
