@@ -35,16 +35,20 @@ func TestSeriesGoWithTheirController(t *testing.T) {
 		hooks:  middleware.NewMetrics(all),
 		sides:  fallback.NewMetrics(all),
 	}
-	parts.run(t, "stays")
+	defer parts.run(t, "stays").Close() //nolint:errcheck // closed with the test
 	before := count(t, registry)
 	for round := range 3 {
+		var hooks []*hook.Opened
 		for i := range 5 {
-			parts.run(t, fmt.Sprint("c", i))
+			hooks = append(hooks, parts.run(t, fmt.Sprint("c", i)))
 		}
 		if got, want := count(t, registry), before+5*perController; got != want {
 			t.Errorf("round %d: %d series of five controllers, want %d", round, got-before, 5*perController)
 		}
-		for i := range 5 {
+		for i, h := range hooks {
+			if err := h.Close(); err != nil {
+				t.Fatal(err)
+			}
 			name := fmt.Sprint("c", i)
 			all.forget("composite/"+name, object.Ref{GVK: schema.GroupVersionKind{Kind: "CompositeController"}, Name: name})
 		}
@@ -63,8 +67,8 @@ type controllerMetrics struct {
 	sides  *fallback.Metrics
 }
 
-// run records what a controller does.
-func (m controllerMetrics) run(t *testing.T, name string) {
+// run records what a controller does, and returns its hook.
+func (m controllerMetrics) run(t *testing.T, name string) *hook.Opened {
 	t.Helper()
 	q := queue.New[object.Ref](
 		queue.Settings{
@@ -82,11 +86,11 @@ func (m controllerMetrics) run(t *testing.T, name string) {
 	m.syncs.Synced("composite/"+name, pipeline.Outcome{Result: "converged"})
 	m.syncs.Synced("composite/"+name, pipeline.Outcome{Err: &hook.Error{Kind: hook.Failed, Err: errors.New("no")}})
 	m.shares.waited("composite/"+name, time.Second)
-	m.ask(t, name)
+	return m.ask(t, name)
 }
 
-// ask asks a hook with a fallback once.
-func (m controllerMetrics) ask(t *testing.T, name string) {
+// ask asks a hook with a fallback once, and returns the hook.
+func (m controllerMetrics) ask(t *testing.T, name string) *hook.Opened {
 	t.Helper()
 	side := func(hook.Settings) (*hook.Opened, error) {
 		answer := func(context.Context, *hook.Question) (*hook.Answer, error) { return &hook.Answer{}, nil }
@@ -111,9 +115,7 @@ func (m controllerMetrics) ask(t *testing.T, name string) {
 	if _, err := opened.Ask(t.Context(), &hook.Question{Op: hook.Sync, Parent: parent}); err != nil {
 		t.Fatal(err)
 	}
-	if err := opened.Close(); err != nil {
-		t.Fatal(err)
-	}
+	return opened
 }
 
 // count counts series as a scrape in text has them: each bucket is one.
