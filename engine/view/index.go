@@ -149,18 +149,7 @@ func (b *bucket) set(key id, o *object.Object) {
 		b.many.set(key, o)
 		return
 	}
-	at, found := slices.BinarySearchFunc(b.few, key,
-		func(o *object.Object, key id) int { return compareIDs(idOf(o), key) })
-	next := slices.Clone(b.few)
-	switch {
-	case o == nil && found:
-		next = slices.Delete(next, at, at+1)
-	case o != nil && found:
-		next[at] = o
-	case o != nil:
-		next = slices.Insert(next, at, o)
-	}
-	b.few = next
+	b.few = place(slices.Clone(b.few), key, o)
 }
 
 func (b *bucket) size() int {

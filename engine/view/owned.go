@@ -69,18 +69,24 @@ func (f *ownedSet) fresh() bool { return len(f.changed) == 0 && !f.unsorted }
 func (f *ownedSet) patch() {
 	next := append(make([]*object.Object, 0, len(f.sorted)+len(f.changed)), f.sorted...)
 	for key := range f.changed {
-		at, found := slices.BinarySearchFunc(next, key,
-			func(o *object.Object, key id) int { return compareIDs(idOf(o), key) })
-		switch o := f.members[key]; {
-		case o == nil && found:
-			next = slices.Delete(next, at, at+1)
-		case o != nil && found:
-			next[at] = o
-		case o != nil:
-			next = slices.Insert(next, at, o)
-		}
+		next = place(next, key, f.members[key])
 	}
 	f.sorted = next
+}
+
+// place puts an object into a sorted list, or takes it out if o is nil. It changes the list.
+func place(sorted []*object.Object, key id, o *object.Object) []*object.Object {
+	at, found := slices.BinarySearchFunc(sorted, key,
+		func(o *object.Object, key id) int { return compareIDs(idOf(o), key) })
+	switch {
+	case o == nil && found:
+		return slices.Delete(sorted, at, at+1)
+	case o != nil && found:
+		sorted[at] = o
+	case o != nil:
+		return slices.Insert(sorted, at, o)
+	}
+	return sorted
 }
 
 func compareIDs(a, b id) int {
