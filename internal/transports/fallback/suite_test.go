@@ -5,14 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/internal/transports/fallback"
 	hookgrpc "github.com/hookloop/hookloop/internal/transports/grpc"
 	"github.com/hookloop/hookloop/internal/transports/transporttest"
-	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 )
@@ -35,7 +33,7 @@ func TestPassesTheSuiteOfAllTransports(t *testing.T) {
 			transporttest.Run(t, transporttest.Harness{
 				Open: unmarked(composed.Open),
 				Serve: func(t *testing.T, timeout string, behave transporttest.Behavior) json.RawMessage {
-					preferred, fallback := freeAddress(t), freeAddress(t)
+					preferred, fallback := transporttest.FreeAddress(t), transporttest.FreeAddress(t)
 					patient := timeout
 					if sides.preferred {
 						preferred = serve(t, behave)
@@ -48,7 +46,8 @@ func TestPassesTheSuiteOfAllTransports(t *testing.T) {
 					return fmt.Appendf(nil, `{"one":%s,"other":%s}`, field(preferred, patient), field(fallback, timeout))
 				},
 				Nowhere: func(t *testing.T) json.RawMessage {
-					return fmt.Appendf(nil, `{"one":%s,"other":%s}`, field(freeAddress(t), ""), field(freeAddress(t), ""))
+					one, other := transporttest.FreeAddress(t), transporttest.FreeAddress(t)
+					return fmt.Appendf(nil, `{"one":%s,"other":%s}`, field(one, ""), field(other, ""))
 				},
 			})
 		})
@@ -81,30 +80,7 @@ func field(target, timeout string) json.RawMessage {
 // serve starts a server on loopback and returns its address.
 func serve(t *testing.T, behave transporttest.Behavior) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := grpc.NewServer(grpc.StatsHandler(otelgrpc.NewServerHandler()), grpc.MaxSendMsgSize(1<<30))
-	transporttest.Register(server, behave)
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	t.Cleanup(func() {
-		server.Stop()
-		if err := <-served; err != nil {
-			t.Errorf("serve: %v", err)
-		}
+	return transporttest.ServeGRPC(t, transporttest.Listen(t), func(s *grpc.Server) {
+		transporttest.Register(s, behave)
 	})
-	return listener.Addr().String()
-}
-
-// freeAddress returns an address without a listener.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close() //nolint:errcheck // nothing was written
-	return l.Addr().String()
 }

@@ -71,7 +71,7 @@ func ended(t *testing.T, wait *sync.WaitGroup) {
 
 // TestAddressesThatLeaveWithoutAStream ends a link without a stream immediately.
 func TestAddressesThatLeaveWithoutAStream(t *testing.T) {
-	address := freeAddress(t)
+	address := transporttest.FreeAddress(t)
 	d := dialerTo(t, address)
 	var wait sync.WaitGroup
 	l := d.link(t.Context(), &wait, address)

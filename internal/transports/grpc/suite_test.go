@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/internal/transports/transporttest"
-	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
@@ -24,7 +23,7 @@ func TestPassesTheSuiteOfAllTransports(t *testing.T) {
 				transporttest.Register(s, behave)
 			}), timeout, unaryMode)
 		},
-		Nowhere: func(t *testing.T) json.RawMessage { return field(freeAddress(t), "", unaryMode) },
+		Nowhere: func(t *testing.T) json.RawMessage { return field(transporttest.FreeAddress(t), "", unaryMode) },
 	})
 }
 
@@ -35,7 +34,7 @@ func TestStreamsPassTheSuiteOfAllTransports(t *testing.T) {
 		Serve: func(t *testing.T, timeout string, behave transporttest.Behavior) json.RawMessage {
 			return field(serveStream(t, newStreamServer(behave)), timeout, streamMode)
 		},
-		Nowhere: func(t *testing.T) json.RawMessage { return field(freeAddress(t), "", streamMode) },
+		Nowhere: func(t *testing.T) json.RawMessage { return field(transporttest.FreeAddress(t), "", streamMode) },
 	})
 }
 
@@ -51,11 +50,7 @@ func serve(t *testing.T, register func(*grpc.Server), options ...grpc.ServerOpti
 
 func serveWith(t *testing.T, state *health.Server, register func(*grpc.Server), options ...grpc.ServerOption) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return serveOn(t, listener, state, register, options...)
+	return serveOn(t, transporttest.Listen(t), state, register, options...)
 }
 
 func serveOn(
@@ -66,28 +61,8 @@ func serveOn(
 	options ...grpc.ServerOption,
 ) string {
 	t.Helper()
-	server := grpc.NewServer(
-		append(options, grpc.StatsHandler(otelgrpc.NewServerHandler()), grpc.MaxSendMsgSize(1<<30))...)
-	healthv1.RegisterHealthServer(server, state)
-	register(server)
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	t.Cleanup(func() {
-		server.Stop()
-		if err := <-served; err != nil {
-			t.Errorf("serve: %v", err)
-		}
-	})
-	return listener.Addr().String()
-}
-
-// freeAddress returns an address without a listener.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close() //nolint:errcheck // nothing was written
-	return l.Addr().String()
+	return transporttest.ServeGRPC(t, listener, func(server *grpc.Server) {
+		healthv1.RegisterHealthServer(server, state)
+		register(server)
+	}, options...)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -26,7 +25,7 @@ func TestPassesTheSuiteOfAllTransports(t *testing.T) {
 		Serve: func(t *testing.T, timeout string, behave transporttest.Behavior) json.RawMessage {
 			return field(serve(t, handler(t, behave)).URL+"/hook?token=hidden", timeout)
 		},
-		Nowhere: func(t *testing.T) json.RawMessage { return field("http://"+freeAddress(t), "") },
+		Nowhere: func(t *testing.T) json.RawMessage { return field("http://"+transporttest.FreeAddress(t), "") },
 		Lacks:   []transporttest.Fault{transporttest.Reject},
 	})
 }
@@ -40,17 +39,6 @@ func serve(t *testing.T, h http.Handler) *httptest.Server {
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	return server
-}
-
-// freeAddress returns an address without a listener.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close() //nolint:errcheck // nothing was written
-	return l.Addr().String()
 }
 
 // handler implements the hook's side of the suite.
