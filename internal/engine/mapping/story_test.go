@@ -2,28 +2,23 @@ package mapping
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/view"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/shape"
+	"github.com/hookloop/hookloop/internal/engine/storytest"
 	"github.com/hookloop/hookloop/internal/engine/viewtest"
 	"golang.org/x/tools/txtar"
 	"sigs.k8s.io/yaml"
 )
-
-var update = flag.Bool("update", false, "rewrite the results in testdata; understand what changed before you commit")
 
 // TestStories runs the files in testdata. Each begins with a sentence about the situation; its
 // sections are
@@ -38,47 +33,9 @@ var update = flag.Bool("update", false, "rewrite the results in testdata; unders
 //	answers.yaml     the answers by part
 //	result           for each part the question, the writes before it, and the plan, or the error
 func TestStories(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no stories: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := newStory(t, archive).tell()
-			if *update {
-				setSection(archive, "result", got)
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if diff := cmp.Diff(section(archive, "result"), got); diff != "" {
-				t.Errorf("%s(-want +got):\n%s", archive.Comment, diff)
-			}
-		})
-	}
-}
-
-func section(archive *txtar.Archive, name string) string {
-	for _, f := range archive.Files {
-		if f.Name == name {
-			return string(f.Data)
-		}
-	}
-	return ""
-}
-
-func setSection(archive *txtar.Archive, name, text string) {
-	for i := range archive.Files {
-		if archive.Files[i].Name == name {
-			archive.Files[i].Data = []byte(text)
-			return
-		}
-	}
-	archive.Files = append(archive.Files, txtar.File{Name: name, Data: []byte(text)})
+	storytest.Run(t, "result", func(t *testing.T, archive *txtar.Archive) string {
+		return newStory(t, archive).tell()
+	})
 }
 
 // story is one file.
@@ -95,15 +52,15 @@ type story struct {
 
 func newStory(t *testing.T, archive *txtar.Archive) *story {
 	t.Helper()
-	s := &story{t: t, parent: documents(t, section(archive, "parent.yaml"), "", plan.Owner{})[0]}
-	if s.shape, s.refused = declare(t, section(archive, "controller.yaml")); s.refused != nil {
+	s := &story{t: t, parent: documents(t, storytest.Section(archive, "parent.yaml"), "", plan.Owner{})[0]}
+	if s.shape, s.refused = declare(t, storytest.Section(archive, "controller.yaml")); s.refused != nil {
 		return s
 	}
 	s.reader = viewtest.NewReader(append(
-		documents(t, section(archive, "world.yaml"), s.shape.object.Name(), s.shape.owner(s.parent)), s.parent)...)
+		documents(t, storytest.Section(archive, "world.yaml"), s.shape.object.Name(), s.shape.owner(s.parent)), s.parent)...)
 	var broken map[string]view.State
 	for name, into := range map[string]any{"answers.yaml": &s.answers, "broken.yaml": &broken} {
-		if err := yaml.UnmarshalStrict([]byte(section(archive, name)), into); err != nil {
+		if err := yaml.UnmarshalStrict([]byte(storytest.Section(archive, name)), into); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
@@ -111,7 +68,7 @@ func newStory(t *testing.T, archive *txtar.Archive) *story {
 		i := slices.IndexFunc(served, func(r object.Resource) bool { return r.Plural == plural })
 		s.reader.Break(served[i], state)
 	}
-	s.parts = strings.Fields(section(archive, "parts"))
+	s.parts = strings.Fields(storytest.Section(archive, "parts"))
 	return s
 }
 

@@ -2,24 +2,19 @@ package plan_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/internal/engine/storytest"
 	"golang.org/x/tools/txtar"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 )
-
-var update = flag.Bool("update", false, "rewrite the plans in testdata; understand what changed before you commit")
 
 // TestStories plans the files in testdata. Each begins with a sentence about the situation; its
 // sections are
@@ -31,47 +26,7 @@ var update = flag.Bool("update", false, "rewrite the plans in testdata; understa
 //	states.yaml    the child states of the answer; "finalizer" is a finalizer to remove
 //	plan           the actions with their bodies and the counts, or the error
 func TestStories(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no stories: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := tell(t, archive)
-			if *update {
-				setSection(archive, "plan", got)
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if diff := cmp.Diff(section(archive, "plan"), got); diff != "" {
-				t.Errorf("%s(-want +got):\n%s", archive.Comment, diff)
-			}
-		})
-	}
-}
-
-func section(archive *txtar.Archive, name string) string {
-	for _, f := range archive.Files {
-		if f.Name == name {
-			return string(f.Data)
-		}
-	}
-	return ""
-}
-
-func setSection(archive *txtar.Archive, name, text string) {
-	for i := range archive.Files {
-		if archive.Files[i].Name == name {
-			archive.Files[i].Data = []byte(text)
-			return
-		}
-	}
-	archive.Files = append(archive.Files, txtar.File{Name: name, Data: []byte(text)})
+	storytest.Run(t, "plan", tell)
 }
 
 // scopeFile is the content of scope.yaml.
@@ -86,11 +41,11 @@ type scopeFile struct {
 }
 
 func tell(t *testing.T, archive *txtar.Archive) string {
-	parent := parentOf(t, section(archive, "parent.yaml"))
-	observed := &plan.Observed{Parent: parent, Scope: scopeOf(t, parent, section(archive, "scope.yaml"))}
-	observed.Children = complete(observed.Scope, childrenOf(t, parent, section(archive, "observed.yaml"))...)
-	answer := &hook.Answer{Children: itemsOf(t, section(archive, "answer.json"))}
-	desired := readStates(t, answer, section(archive, "states.yaml"))
+	parent := parentOf(t, storytest.Section(archive, "parent.yaml"))
+	observed := &plan.Observed{Parent: parent, Scope: scopeOf(t, parent, storytest.Section(archive, "scope.yaml"))}
+	observed.Children = complete(observed.Scope, childrenOf(t, parent, storytest.Section(archive, "observed.yaml"))...)
+	answer := &hook.Answer{Children: itemsOf(t, storytest.Section(archive, "answer.json"))}
+	desired := readStates(t, answer, storytest.Section(archive, "states.yaml"))
 	var err error
 	if desired.Children, err = plan.Children(plan.Input{Observed: observed}, answer); err != nil {
 		return "error: " + err.Error() + "\n"
