@@ -44,6 +44,9 @@ func Dial(ctx context.Context, o DialOptions, out io.Writer) ([]Result, error) {
 		return nil, err
 	}
 	defer connection.Close() //nolint:errcheck // all streams have ended
+	if _, err := selected(o.Options); err != nil {
+		return nil, err
+	}
 	wait := cmp.Or(o.Wait, DefaultWait)
 	if !connects(ctx, connection, wait) {
 		return nil, fmt.Errorf("hook %s: no connection within %s", o.Address, wait)
