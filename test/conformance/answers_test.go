@@ -115,15 +115,20 @@ func judge(t *testing.T, judged shape.Shape, o *object.Object, answer []byte) er
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := judged.Questions(observed)[0]
-	said, err := customizer(t).Wrap(webhookOf(t, answer)).Ask(t.Context(), q)
-	if err != nil {
+	return judgeAnswer(t, judged, observed, judged.Questions(observed)[0], answer)
+}
+
+// judgeAnswer returns the engine's error for an answer to a question, or nil if the engine makes a
+// plan. After a fatal result the engine reads nothing else of the answer.
+func judgeAnswer(
+	t *testing.T, judged shape.Shape, observed *plan.Observed, q *hook.Question, answer []byte,
+) error {
+	t.Helper()
+	given, err := customizer(t).Wrap(webhookOf(t, answer)).Ask(t.Context(), q)
+	if err != nil || given.Fatal() != nil {
 		return err
 	}
-	if said.Fatal() != nil { // the pipeline looks at nothing else
-		return nil
-	}
-	desired, err := judged.Desired(plan.Input{Observed: observed}, []*hook.Answer{said})
+	desired, err := judged.Desired(plan.Input{Observed: observed}, []*hook.Answer{given})
 	if err != nil {
 		return err
 	}

@@ -115,16 +115,7 @@ func (a answers) judgeMap(t *testing.T, parent *object.Object, op hook.Op, answe
 	if want := cmp.Or(op, hook.Map); q.Op != want {
 		t.Fatalf("the question is %s, want %s", q.Op, want)
 	}
-	given, err := customizer(t).Wrap(webhookOf(t, answer)).Ask(t.Context(), q)
-	if err != nil || given.Fatal() != nil {
-		return err
-	}
-	desired, err := judged.Desired(plan.Input{Observed: observed}, []*hook.Answer{given})
-	if err != nil {
-		return err
-	}
-	_, err = plan.Make(plan.Input{Observed: observed}, desired)
-	return err
+	return judgeAnswer(t, judged, observed, q, answer)
 }
 
 // mappingOf makes a map controller of the parent's kind with Pods as inputs.
