@@ -106,7 +106,7 @@ func (p *pair) limit(ctx context.Context, turn turn, began time.Time) (context.C
 
 // pause waits before the next call, and reports whether it may be made.
 func (p *pair) pause(ctx context.Context) bool {
-	timer := time.NewTimer(min(retryDelay, p.patience/2))
+	timer := time.NewTimer(min(retryDelay, p.silenceTimeout/2))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -131,9 +131,9 @@ type pair struct {
 	observer            hook.Observer // may be nil
 	metrics             *Metrics
 
-	// timeout bounds a question, share its part for the preferred hook, and patience the time
+	// timeout bounds a question, share its part for the preferred hook, and silenceTimeout the time
 	// without any response of the preferred hook.
-	timeout, share, patience time.Duration
+	timeout, share, silenceTimeout time.Duration
 
 	// The lock of line guards the fields below.
 
@@ -150,7 +150,7 @@ func (p *pair) divide(preferred, fallback time.Duration) {
 	preferred, fallback = cmp.Or(preferred, endpoint.DefaultTimeout), cmp.Or(fallback, endpoint.DefaultTimeout)
 	p.timeout = max(preferred, fallback)
 	p.share = p.timeout - min(fallback, p.timeout/2)
-	p.patience = min(patience, min(p.share, preferred)/2)
+	p.silenceTimeout = min(silenceTimeout, min(p.share, preferred)/2)
 }
 
 func (p *pair) address() string { return p.preferred.Address + " or " + p.fallback.Address }

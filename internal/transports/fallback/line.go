@@ -112,7 +112,7 @@ func (l *line) tryEarly(p *pair, left time.Duration) bool {
 	if !l.away || l.trying || l.good.IsZero() || p.operation.unserved {
 		return false
 	}
-	l.soon = left < p.patience
+	l.soon = left < p.silenceTimeout
 	l.trying = !l.soon
 	return l.trying
 }
@@ -136,7 +136,7 @@ func (l *line) missed(p *pair, turn turn, began time.Time, cause string) (over b
 			return
 		}
 		before := l.away
-		if over = l.state.missed(began, time.Now(), p.patience, cause); over && !before {
+		if over = l.state.missed(began, time.Now(), p.silenceTimeout, cause); over && !before {
 			l.depart()
 			l.changed(l.all(), l.preferred, l.fallback+" answers in place of "+l.preferred)
 		}

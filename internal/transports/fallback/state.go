@@ -3,9 +3,9 @@ package fallback
 import "time"
 
 const (
-	// patience is the time without any response after which the preferred hook counts as
+	// silenceTimeout is the time without any response after which the preferred hook counts as
 	// unreachable. Hooks with a short timeout have less.
-	patience = time.Second
+	silenceTimeout = time.Second
 	// minHold is the time for which the preferred hook must have been good before it is tried
 	// again. It doubles, up to maxHold, if the hook fails the trial, or less than calmPeriod after
 	// its return: each change of side syncs all parents.
@@ -40,7 +40,7 @@ type state struct {
 
 // missed records that a question that began at a time got no response. It reports whether the
 // fallback answers now: if the preferred hook has responded to no question for that long.
-func (s *state) missed(began, now time.Time, patience time.Duration, cause string) bool {
+func (s *state) missed(began, now time.Time, silenceTimeout time.Duration, cause string) bool {
 	if s.away {
 		return true
 	}
@@ -48,7 +48,7 @@ func (s *state) missed(began, now time.Time, patience time.Duration, cause strin
 	if s.responded.After(since) {
 		since = s.responded
 	}
-	if now.Sub(since) < patience {
+	if now.Sub(since) < silenceTimeout {
 		return false
 	}
 	if !s.returned.IsZero() && now.Sub(s.returned) < calmPeriod {

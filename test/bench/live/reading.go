@@ -153,7 +153,7 @@ const (
 // rests waits until the engine rests, so that each measurement contains all of its effects. It
 // reads counters of the kernel and the proxy, and costs the engine nothing.
 func (s *stage) rests(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("the engine does not rest"))
+	ctx, cancel := context.WithTimeoutCause(ctx, waitTimeout, errors.New("the engine does not rest"))
 	defer cancel()
 	tick := time.NewTicker(restFor)
 	defer tick.Stop()

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// patience bounds each wait. A longer wait is a fault.
-	patience = 5 * time.Minute
+	// waitTimeout bounds each wait. A longer wait is a fault.
+	waitTimeout = 5 * time.Minute
 	// stopGrace is the time that a process may take to end.
 	stopGrace = 10 * time.Second
 	// hands is the number of goroutines of a client that writes.

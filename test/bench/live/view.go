@@ -117,7 +117,7 @@ func (v *view) see(event watch.Event, at time.Time) error {
 func (v *view) await(ctx context.Context, what string, met func() bool) (time.Time, error) {
 	w := &waiter{met: met, when: make(chan time.Time, 1)}
 	v.register(w)
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(waitTimeout)
 	defer timer.Stop()
 	select {
 	case at, ok := <-w.when:
@@ -126,7 +126,7 @@ func (v *view) await(ctx context.Context, what string, met func() bool) (time.Ti
 		}
 		return at, nil
 	case <-timer.C:
-		return time.Time{}, fmt.Errorf("waiting until %s: not after %s; the children have %v", what, patience, v.present())
+		return time.Time{}, fmt.Errorf("waiting until %s: not after %s; the children have %v", what, waitTimeout, v.present())
 	case <-ctx.Done():
 		return time.Time{}, fmt.Errorf("waiting until %s: %w", what, ctx.Err())
 	}

@@ -190,10 +190,12 @@ func (s *stage) create(ctx context.Context, r schema.GroupVersionResource, in st
 	return err
 }
 
-// poll waits until a condition returns nil, and fails with its last error after patience.
+// poll waits until a condition returns nil, and fails with its last error after waitTimeout.
 func poll(ctx context.Context, what string, condition func(context.Context) error) error {
 	last := condition(ctx)
-	err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, patience, false, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, waitTimeout, false, func(ctx context.Context) (
+		bool, error,
+	) {
 		last = condition(ctx)
 		return last == nil, nil
 	})
