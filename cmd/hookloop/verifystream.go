@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -62,6 +63,9 @@ func (f *verifyStream) run(cmd *cobra.Command) error {
 		return &usageError{"verify-stream: --listen needs --tls-cert and --tls-key, because hooks dial in over TLS"}
 	}
 	results, err := f.play(cmd, out)
+	if wrong := (*streamkit.OptionError)(nil); errors.As(err, &wrong) {
+		return &usageError{"verify-stream: " + wrong.Error()}
+	}
 	if err != nil {
 		return err
 	}

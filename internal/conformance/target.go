@@ -203,7 +203,8 @@ func (s *subject) target(op hook.Op, address string, o Options, security *materi
 func (s *subject) webhook(t *target, o Options, security *material) error {
 	u, err := url.Parse(t.address)
 	if err != nil || u.Host == "" {
-		return usagef("--hook: %q is no URL, expected http://host/path or https://host/path", t.address)
+		// not the address itself, which may hold a password
+		return usagef("--hook: the address of %s is no URL, expected http://host/path or https://host/path", t.op)
 	}
 	declared := s.hooks[t.op]
 	t.version = cmp.Or(o.Version, "v1")

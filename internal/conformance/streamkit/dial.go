@@ -35,7 +35,7 @@ func Dial(ctx context.Context, o DialOptions, out io.Writer) ([]Result, error) {
 	if o.CAFile != "" {
 		var err error
 		if transport, err = credentials.NewClientTLSFromFile(o.CAFile, o.ServerName); err != nil {
-			return nil, fmt.Errorf("authorities: %w", err)
+			return nil, &OptionError{"authorities: " + err.Error()}
 		}
 	}
 	connection, err := grpc.NewClient(o.Address, grpc.WithTransportCredentials(transport),

@@ -36,7 +36,7 @@ const DefaultAttachWait = time.Minute
 func Listen(ctx context.Context, o ListenOptions, out io.Writer) ([]Result, error) {
 	certificate, err := credentials.NewServerTLSFromFile(o.CertFile, o.KeyFile)
 	if err != nil {
-		return nil, fmt.Errorf("certificate: %w", err)
+		return nil, &OptionError{"certificate: " + err.Error()}
 	}
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", o.Address)

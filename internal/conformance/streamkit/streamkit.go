@@ -19,7 +19,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // DefaultWait is the default of Options.Wait.
@@ -34,6 +36,11 @@ type Options struct {
 	// Transcript adds the messages of each failed dialogue to its result.
 	Transcript bool
 }
+
+// OptionError reports an option that cannot be used: a wrong name, value or file.
+type OptionError struct{ problem string }
+
+func (e *OptionError) Error() string { return e.problem }
 
 // Outcome is the result of a dialogue.
 type Outcome string
@@ -79,22 +86,38 @@ func run(ctx context.Context, o Options, hook opener, out io.Writer) ([]Result, 
 			return results, context.Cause(ctx)
 		}
 		results = append(results, r)
-		if _, err := fmt.Fprintf(out, "%-4s %-22s %s\n", r.Outcome, r.Name, r.Detail); err != nil {
+		if _, err := fmt.Fprintf(out, "%-4s %-22s %s\n", r.Outcome, r.Name, printable(r.Detail)); err != nil {
 			return results, err
 		}
 	}
 	return results, nil
 }
 
+// printable returns a text without characters that a terminal would obey, except newlines: they
+// become spaces. Texts of hooks are part of results.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || unicode.IsGraphic(r) {
+			return r
+		}
+		return ' '
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+}
+
 // selected returns the dialogues of the options.
 func selected(o Options) ([]*dialogue, error) {
+	if o.Wait < 0 {
+		return nil, &OptionError{fmt.Sprintf("wait: got %s, expected a time above 0", o.Wait)}
+	}
 	all, err := dialogues()
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Concat(o.Only, o.Skip) {
 		if !slices.ContainsFunc(all, func(d *dialogue) bool { return d.name == name }) {
-			return nil, fmt.Errorf("there is no dialogue %q; hookloop verify-stream --list prints the names", name)
+			return nil, &OptionError{
+				fmt.Sprintf("there is no dialogue %q; hookloop verify-stream --list prints the names", name),
+			}
 		}
 	}
 	return slices.DeleteFunc(all, func(d *dialogue) bool {
