@@ -78,7 +78,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (3s)
 
 .PHONY: integration
 integration: controlplane jaeger-build helm-build build sdks stubs ## Run the integration tests on a real control plane, with the race detector
-	go test -race -p $(PARALLEL) -timeout 15m $(TESTFLAGS) ./test/...
+	go test -race -p $(PARALLEL) -timeout 30m $(TESTFLAGS) ./test/...
 
 .PHONY: bench
 bench: controlplane build ## Measure on a real control plane, and print tables (BENCH="-children 1000": its flags)

@@ -114,5 +114,5 @@ func TestHookInProcessThatIsNotRegistered(t *testing.T) {
 	k.CRD("Page", "Namespaced")
 	k.Declare(kit.Composite{Parent: "pages", Sync: "inproc:other"})
 	awaitControllerCondition(k, v1alpha1.ConditionReady, v1alpha1.ReasonInvalidSpec,
-		`spec.hooks.sync.inproc: name: "other" is not registered in this program; expected one of "page"`)
+		`spec.hooks.sync.inproc: name: "other" is not registered in this program; expected one of "copies", "page"`)
 }
