@@ -67,6 +67,7 @@ func (p *Proxy) Cut() error {
 	var err error
 	for c := range p.open {
 		err = errors.Join(err, c.Close())
+		delete(p.open, c) // Close must not close it again
 	}
 	return err
 }
