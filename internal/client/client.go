@@ -11,11 +11,14 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -34,19 +37,23 @@ type Target struct {
 
 // cluster reads the objects of one cluster.
 type cluster struct {
-	objects   metadata.Interface
+	config    *rest.Config
+	metadata  metadata.Interface
+	objects   dynamic.Interface
 	discovery discovery.DiscoveryInterface
 	namespace string
 }
 
+// requestsPerSecond bounds the requests of one command. With client-go's default of 5, a command
+// that reads all resources would wait for half a minute.
+const requestsPerSecond = 100
+
 // connect reads the kubeconfig. It makes no request.
 func connect(t Target) (*cluster, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = t.Kubeconfig
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
-	config, err := loader.ClientConfig()
+	loader := load(t.Kubeconfig, "")
+	config, err := configOf(loader)
 	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig: %w", err)
+		return nil, err
 	}
 	namespace := t.Namespace
 	if namespace == "" {
@@ -54,7 +61,11 @@ func connect(t Target) (*cluster, error) {
 			return nil, fmt.Errorf("--kubeconfig: %w", err)
 		}
 	}
-	objects, err := metadata.NewForConfig(config)
+	metadata, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
@@ -62,12 +73,36 @@ func connect(t Target) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cluster{objects, resources, namespace}, nil
+	return &cluster{config, metadata, objects, resources, namespace}, nil
+}
+
+// load finds the kubeconfig by kubectl's rules; empty arguments are kubectl's defaults.
+func load(kubeconfig, context string) clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: context})
+}
+
+func configOf(loader clientcmd.ClientConfig) (*rest.Config, error) {
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	config.WarningHandler = rest.NoWarnings{} // they are about resources that the command lists, not the user
+	config.QPS, config.Burst = requestsPerSecond, 2*requestsPerSecond
+	return config, nil
+}
+
+// Config reads the client configuration of a command from a kubeconfig file and one of its
+// contexts. Empty arguments follow kubectl's rules. It makes no request.
+func Config(kubeconfig, context string) (*rest.Config, error) {
+	return configOf(load(kubeconfig, context))
 }
 
 // uid returns the UID of the namespace kube-system, which identifies the cluster.
 func (c *cluster) uid(ctx context.Context) (types.UID, error) {
-	system, err := c.objects.Resource(
+	system, err := c.metadata.Resource(
 		corev1.SchemeGroupVersion.WithResource("namespaces"),
 	).Get(
 		ctx,
@@ -80,8 +115,8 @@ func (c *cluster) uid(ctx context.Context) (types.UID, error) {
 	return system.UID, nil
 }
 
-// get reads the metadata of one object.
-func (c *cluster) get(ctx context.Context, resource, name string) (*metav1.PartialObjectMetadata, error) {
+// find finds a resource by a name in kubectl's notation.
+func (c *cluster) find(resource string) (*meta.RESTMapping, error) {
 	groups, err := restmapper.GetAPIGroupResources(c.discovery)
 	if err != nil {
 		return nil, fmt.Errorf("discovery: %w", err)
@@ -101,13 +136,5 @@ func (c *cluster) get(ctx context.Context, resource, name string) (*metav1.Parti
 	if err != nil {
 		return nil, err
 	}
-	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		return nil, err
-	}
-	var objects metadata.ResourceInterface = c.objects.Resource(found)
-	if mapping.Scope.Name() == "namespace" {
-		objects = c.objects.Resource(found).Namespace(c.namespace)
-	}
-	return objects.Get(ctx, name, metav1.GetOptions{})
+	return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 }

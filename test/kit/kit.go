@@ -26,8 +26,8 @@ import (
 // UserAgent distinguishes the kit's own writes from the engine's in the audit log.
 const UserAgent = "hookloop-test"
 
-// Deadline is how long Eventually waits.
-const Deadline = 30 * time.Second
+// Deadline is how long Eventually waits. It is long, because tests share the machine with others.
+const Deadline = 2 * time.Minute
 
 // Kit is the view that one test has of the cluster.
 type Kit struct {

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
-	"github.com/hookloop/hookloop/test/proc"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"

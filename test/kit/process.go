@@ -1,6 +1,6 @@
 package kit
 
-import "github.com/hookloop/hookloop/test/proc"
+import "github.com/hookloop/hookloop/internal/proc"
 
 // Process starts a child process, which can be paused, killed and restarted. The end of the test
 // kills it.

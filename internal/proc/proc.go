@@ -1,8 +1,9 @@
-// Package proc runs child processes for tests and demonstrations. It keeps their output, and they
-// die with the process that started them, even if that process is killed.
+// Package proc runs child processes for tests, demonstrations and local control planes. It keeps
+// their output, and on Linux they die with the process that started them, even if that process is
+// killed.
 //
 // It does not restart a process that ends. A Process is safe for concurrent use. It is tested
-// through packages cluster and jaeger, which use it.
+// through packages test/cluster and test/jaeger, which use it.
 package proc
 
 import (
@@ -62,7 +63,7 @@ func (p *Process) start() error {
 		command.Stdout = io.MultiWriter(p.output, p.spec.Log)
 	}
 	command.Stderr = command.Stdout
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	command.SysProcAttr = dieWithParent()
 	started := make(chan error)
 	done := make(chan struct{})
 	go func() {

@@ -1,0 +1,196 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Engine names the running engine that a command asks. The zero value finds its Pods by
+// DefaultSelector in all namespaces.
+type Engine struct {
+	// MetricsURL is the address of the engine's metrics; empty asks through the API server.
+	MetricsURL string
+	// Namespace is that of the engine's Pods; empty for all.
+	Namespace string
+	// Selector selects the engine's Pods by their labels; empty is DefaultSelector.
+	Selector string
+}
+
+const (
+	// DefaultSelector selects the engine's Pods as the manifests and the chart label them.
+	DefaultSelector = "app.kubernetes.io/name=hookloop"
+	// metricsPort is the name of the port of the metrics, and defaultPort its number.
+	metricsPort, defaultPort = "metrics", "9999"
+	// maxEngines is the number of Pods that a command asks.
+	maxEngines = 20
+	// engineTimeout bounds one request to an engine.
+	engineTimeout = 10 * time.Second
+	// maxResponse bounds the response of an engine.
+	maxResponse = 64 << 20
+	elsewhere   = "if the engine runs elsewhere, name its metrics address, such as --metrics-url http://127.0.0.1:9999"
+)
+
+// Response is the response of one engine.
+type Response struct {
+	// From is the Pod, or the address.
+	From        string
+	ContentType string
+	Body        []byte
+}
+
+// engines reads from the engines of a cluster.
+type engines struct {
+	Engine
+	// pods is nil if MetricsURL is set.
+	pods kubernetes.Interface
+}
+
+// Check returns an error about a field that is invalid.
+func (e Engine) Check() error {
+	if e.MetricsURL == "" {
+		return nil
+	}
+	u, err := url.Parse(e.MetricsURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("--metrics-url: got %q, expected a URL such as http://127.0.0.1:9999", e.MetricsURL)
+	}
+	return nil
+}
+
+// newEngines returns a client of the engine. It makes no request.
+func newEngines(e Engine, config *rest.Config) (*engines, error) {
+	if e.MetricsURL != "" {
+		return &engines{Engine: e}, nil
+	}
+	pods, err := kubernetes.NewForConfig(config)
+	return &engines{e, pods}, err
+}
+
+// get asks all engines. Without leader election or with one replica there is one; a replica that
+// does not lead answers, too. The error is about the engines if none has answered.
+func (e *engines) get(ctx context.Context, path string, query url.Values, accept string) ([]Response, error) {
+	ctx, cancel := context.WithTimeout(ctx, engineTimeout)
+	defer cancel()
+	if e.pods == nil {
+		r, err := e.direct(ctx, path, query, accept)
+		return []Response{r}, err
+	}
+	pods, err := e.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []Response
+	var failed error
+	for _, pod := range pods {
+		r, err := e.proxied(ctx, pod, path, query, accept)
+		if err != nil {
+			failed = fmt.Errorf("the engine's Pod %s/%s does not answer through the API server (it needs the right \"get\" "+
+				"on pods/proxy): %w; %s", pod.Namespace, pod.Name, err, elsewhere)
+			continue
+		}
+		all = append(all, r)
+	}
+	if len(all) == 0 {
+		return nil, failed
+	}
+	return all, nil
+}
+
+// find returns the running Pods of the engine.
+func (e *engines) find(ctx context.Context) ([]corev1.Pod, error) {
+	selector, where := e.Selector, "in all namespaces"
+	if selector == "" {
+		selector = DefaultSelector
+	}
+	if e.Namespace != "" {
+		where = "in namespace " + e.Namespace
+	}
+	list, err := e.pods.CoreV1().Pods(e.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: selector, FieldSelector: "status.phase=Running", Limit: maxEngines,
+	})
+	switch {
+	case err != nil && e.Namespace == "":
+		return nil, fmt.Errorf("the engine's Pods cannot be found %s: %w; name their namespace by --engine-namespace; %s",
+			where, err, elsewhere)
+	case err != nil:
+		return nil, fmt.Errorf("the engine's Pods cannot be found %s: %w; %s", where, err, elsewhere)
+	case len(list.Items) == 0:
+		return nil, fmt.Errorf("no running Pod of an engine %s has the label %s; %s", where, selector, elsewhere)
+	}
+	return list.Items, nil
+}
+
+// proxied asks a Pod through the API server.
+func (e *engines) proxied(
+	ctx context.Context, pod corev1.Pod, path string, query url.Values, accept string,
+) (Response, error) {
+	request := e.pods.CoreV1().RESTClient().Get().Namespace(pod.Namespace).Resource("pods").SubResource("proxy").
+		Name(utilnet.JoinSchemeNamePort("http", pod.Name, portOf(pod))).Suffix(path).SetHeader("Accept", accept)
+	for name, values := range query {
+		request.Param(name, strings.Join(values, ","))
+	}
+	r := Response{From: pod.Namespace + "/" + pod.Name}
+	var err error
+	r.Body, err = request.Do(ctx).ContentType(&r.ContentType).Raw()
+	return r, err
+}
+
+// portOf returns the number of the port of a Pod's metrics.
+func portOf(pod corev1.Pod) string {
+	for _, c := range pod.Spec.Containers {
+		for _, p := range c.Ports {
+			if p.Name == metricsPort {
+				return fmt.Sprint(p.ContainerPort)
+			}
+		}
+	}
+	return defaultPort
+}
+
+// direct asks the engine at MetricsURL.
+func (e *engines) direct(ctx context.Context, path string, query url.Values, accept string) (Response, error) {
+	address := strings.TrimSuffix(strings.TrimSuffix(e.MetricsURL, "/"), "/metrics") + path
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return Response{}, err
+	}
+	request.Header.Set("Accept", accept)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return Response{}, fmt.Errorf("--metrics-url: the engine does not answer: %w", plain(err))
+	}
+	defer response.Body.Close() //nolint:errcheck // it has been read as far as it counts
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	if err != nil {
+		return Response{}, fmt.Errorf("--metrics-url: %s: %w", address, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return Response{}, fmt.Errorf("--metrics-url: %s answers %s; expected an engine of this version", address,
+			response.Status)
+	}
+	return Response{e.MetricsURL, response.Header.Get("Content-Type"), body}, nil
+}
+
+// plain returns the cause of an error of net/http, with the address.
+func plain(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return fmt.Errorf("%s: %w", u.URL, u.Err)
+	}
+	return err
+}

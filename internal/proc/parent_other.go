@@ -1,0 +1,8 @@
+//go:build !linux
+
+package proc
+
+import "syscall"
+
+// dieWithParent does nothing: only Linux has a parent-death signal.
+func dieWithParent() *syscall.SysProcAttr { return nil }

@@ -1,0 +1,105 @@
+// Package terminal writes text for people: in colour and in place on a terminal, plainly elsewhere.
+//
+// It reads the environment (NO_COLOR, TERM) and the writer's file, and holds no other state. It is
+// not safe for concurrent use. Unit tests cover it.
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// Color is the meaning of a colour.
+type Color string
+
+// The colours.
+const (
+	Good    Color = "\x1b[32m" // green
+	Waiting Color = "\x1b[33m" // yellow
+	Bad     Color = "\x1b[31m" // red
+	Strong  Color = "\x1b[1m"  // bold
+
+	reset = "\x1b[0m"
+)
+
+// Paint colours a text; it may leave it as it is.
+type Paint func(Color, string) string
+
+// Plain paints nothing.
+func Plain(_ Color, text string) string { return text }
+
+// Live reports whether a writer is a terminal that can be drawn on.
+func Live(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+}
+
+// PaintOn returns the Paint for a writer: Plain unless it is a terminal, and if NO_COLOR is set.
+func PaintOn(w io.Writer) Paint {
+	if !Live(w) || os.Getenv("NO_COLOR") != "" {
+		return Plain
+	}
+	return func(c Color, text string) string { return string(c) + text + reset }
+}
+
+// Screen shows texts one after the other. On a terminal each replaces the one before.
+type Screen struct {
+	out    io.Writer
+	live   bool
+	height func() int
+	drawn  bool
+}
+
+// NewScreen returns the screen of a writer.
+func NewScreen(out io.Writer) *Screen {
+	return &Screen{out: out, live: Live(out), height: func() int {
+		if f, ok := out.(*os.File); ok {
+			if _, height, err := term.GetSize(int(f.Fd())); err == nil {
+				return height
+			}
+		}
+		return 24
+	}}
+}
+
+// The control sequences of a terminal.
+const (
+	clearAll   = "\x1b[2J"
+	home       = "\x1b[H"
+	clearLine  = "\x1b[K"
+	clearBelow = "\x1b[J"
+	noWrap     = "\x1b[?7l"
+	wrap       = "\x1b[?7h"
+)
+
+// Show shows a text. On a terminal it shows as many lines as there is room for.
+func (s *Screen) Show(text string) error {
+	before := s.drawn
+	s.drawn = true
+	if !s.live {
+		if before {
+			text = "\n" + text
+		}
+		_, err := io.WriteString(s.out, text)
+		return err
+	}
+	var b strings.Builder
+	if !before {
+		b.WriteString(clearAll)
+	}
+	b.WriteString(noWrap + home)
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if room := max(1, s.height()-2); len(lines) > room {
+		lines = append(lines[:room:room], fmt.Sprintf("… %d more lines", len(lines)-room))
+	}
+	for _, line := range lines {
+		b.WriteString(line + clearLine + "\n")
+	}
+	b.WriteString(clearBelow + wrap)
+	_, err := io.WriteString(s.out, b.String())
+	return err
+}
