@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"io"
 
 	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,27 +24,26 @@ func Decode(data []byte) (*Object, error) {
 // DecodeAs is Decode for an item of a list, which may omit the apiVersion and kind of all items:
 // gvk is their default.
 func DecodeAs(gvk schema.GroupVersionKind, data []byte) (*Object, error) {
-	parts, err := split(data)
-	if err != nil {
+	r := newReader(data)
+	defer r.release()
+	if err := r.object(); err != nil {
 		return nil, err
 	}
-	if err := parts.complete(gvk); err != nil {
-		return nil, err
-	}
-	o := &Object{gvk: schema.FromAPIVersionAndKind(parts.apiVersion, parts.kind)}
-	// Names are case-sensitive, as for the API server and unlike in encoding/json.
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(parts.metadata, &o.meta); err != nil {
-		return nil, fmt.Errorf("metadata: %w", err)
-	}
-	lastApplied, carries := o.meta.Annotations[LastAppliedAnnotation]
-	if carries || o.meta.ManagedFields != nil {
-		o.lastApplied = lastApplied
-		o.forget()
-		if err := parts.trimMetadata(); err != nil {
-			return nil, err
+	o := &Object{lastApplied: r.lastApplied, meta: r.meta}
+	if r.unusual {
+		o.meta = metav1.ObjectMeta{}
+		// Names are case-sensitive, as for the API server and unlike in encoding/json.
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(r.metadata(), &o.meta); err != nil {
+			return nil, fmt.Errorf("metadata: %w", err)
 		}
 	}
-	o.raw = parts.join()
+	if err := o.keepApplied(r.managedFields); err != nil {
+		return nil, err
+	}
+	if err := r.complete(gvk); err != nil {
+		return nil, err
+	}
+	o.gvk, o.raw = schema.FromAPIVersionAndKind(r.apiVersion, r.kind), bytes.Clone(r.out)
 	o.hash = maphash.Bytes(hashSeed, o.raw)
 	return o, nil
 }
@@ -101,56 +99,39 @@ func member(value jsontext.Value, name string) (jsontext.Value, bool) {
 	return found, found != nil && (err == nil || errors.Is(err, errStop))
 }
 
-// forget drops from the decoded metadata what does not stay in the body. Of managedFields it keeps
-// the fields that server-side apply has applied.
-func (o *Object) forget() {
-	for _, m := range o.meta.ManagedFields {
+// applyOperation is in the managedFields of every object with fields of server-side apply.
+var applyOperation = []byte(`"` + metav1.ManagedFieldsOperationApply + `"`)
+
+// keepApplied keeps of the managedFields, as JSON, the fields that server-side apply has applied.
+func (o *Object) keepApplied(managedFields []byte) error {
+	if managedFields == nil {
+		return nil
+	}
+	var entries []metav1.ManagedFieldsEntry
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(managedFields, &entries); err != nil {
+		return fmt.Errorf("metadata.managedFields: %w", err)
+	}
+	for _, m := range entries {
 		if m.Operation == metav1.ManagedFieldsOperationApply && m.Subresource == "" && m.FieldsV1 != nil {
 			o.applied = append(o.applied, applied{m.Manager, m.FieldsV1.GetRawBytes()})
 		}
 	}
-	o.meta.ManagedFields = nil
-	delete(o.meta.Annotations, LastAppliedAnnotation)
-	if len(o.meta.Annotations) == 0 {
-		o.meta.Annotations = nil
-	}
+	return nil
 }
 
 var errStop = errors.New("stop")
 
 // eachMember calls visit for each member of a JSON object, with views into data.
 func eachMember(data []byte, visit func(key string, value jsontext.Value) error) error {
-	d := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if kind := d.PeekKind(); kind != '{' {
-		if _, err := d.ReadValue(); err != nil {
-			return err
-		}
-		return fmt.Errorf("got %s, expected a JSON object", kindName(kind))
-	}
-	if _, err := d.ReadToken(); err != nil {
-		return err
-	}
-	for d.PeekKind() != '}' {
-		name, err := d.ReadToken()
+	r := newReader(data)
+	defer r.release()
+	return r.whole(func(name []byte) error {
+		value, err := r.d.ReadValue()
 		if err != nil {
 			return err
 		}
-		key := name.String()
-		value, err := d.ReadValue()
-		if err != nil {
-			return err
-		}
-		if err := visit(key, value); err != nil {
-			return err
-		}
-	}
-	if _, err := d.ReadToken(); err != nil {
-		return err
-	}
-	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
-		return errors.New("trailing data after the JSON object")
-	}
-	return nil
+		return visit(unquote(name), value)
+	})
 }
 
 // kindName names a JSON value for a message.
@@ -169,139 +150,6 @@ func kindName(kind jsontext.Kind) string {
 	default:
 		return "no JSON value"
 	}
-}
-
-// parts are the members of an object's JSON, in their order.
-type parts struct {
-	apiVersion, kind string
-	metadata         []byte
-	members          []part
-	size             int
-}
-
-type part struct {
-	key   string
-	value []byte
-}
-
-// split copies data, compacts it and cuts it into its top-level members.
-func split(data []byte) (*parts, error) {
-	p := &parts{metadata: []byte("{}")}
-	err := eachMember(data, func(key string, value jsontext.Value) error {
-		kept := append([]byte(nil), value...)
-		switch key {
-		case "apiVersion", "kind":
-			if err := p.setTypeMember(key, kept); err != nil {
-				return err
-			}
-		case "metadata":
-			p.metadata = kept
-		}
-		p.members = append(p.members, part{key, kept})
-		p.size += len(key) + len(kept) + 4
-		return nil
-	})
-	return p, err
-}
-
-// complete adds apiVersion and kind if they are absent and known.
-func (p *parts) complete(gvk schema.GroupVersionKind) error {
-	apiVersion, kind := gvk.ToAPIVersionAndKind()
-	if p.kind == "" && kind != "" {
-		p.kind = kind
-		p.members = append([]part{{"kind", []byte(`"` + kind + `"`)}}, p.members...)
-	}
-	if p.apiVersion == "" && apiVersion != "" {
-		p.apiVersion = apiVersion
-		p.members = append([]part{{"apiVersion", []byte(`"` + apiVersion + `"`)}}, p.members...)
-	}
-	switch {
-	case p.apiVersion == "":
-		return errors.New("apiVersion is missing")
-	case p.kind == "":
-		return errors.New("kind is missing")
-	}
-	return nil
-}
-
-func (p *parts) setTypeMember(key string, value []byte) error {
-	target := &p.apiVersion
-	if key == "kind" {
-		target = &p.kind
-	}
-	if err := json.Unmarshal(value, target); err != nil {
-		return fmt.Errorf("%s: %w", key, err)
-	}
-	return nil
-}
-
-// trimMetadata rewrites the metadata member without managedFields and LastAppliedAnnotation.
-func (p *parts) trimMetadata() error {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(p.metadata, &members); err != nil {
-		return fmt.Errorf("metadata: %w", err)
-	}
-	delete(members, "managedFields")
-	if err := trimAnnotations(members); err != nil {
-		return err
-	}
-	trimmed, err := json.Marshal(members)
-	if err != nil {
-		return fmt.Errorf("metadata: %w", err)
-	}
-	for i := range p.members {
-		if p.members[i].key == "metadata" {
-			p.members[i].value = trimmed
-		}
-	}
-	return nil
-}
-
-func trimAnnotations(members map[string]json.RawMessage) error {
-	raw, ok := members["annotations"]
-	if !ok {
-		return nil
-	}
-	var annotations map[string]string
-	if err := json.Unmarshal(raw, &annotations); err != nil {
-		return fmt.Errorf("metadata.annotations: %w", err)
-	}
-	delete(annotations, LastAppliedAnnotation)
-	if len(annotations) == 0 {
-		delete(members, "annotations")
-		return nil
-	}
-	trimmed, err := json.Marshal(annotations)
-	if err != nil {
-		return fmt.Errorf("metadata.annotations: %w", err)
-	}
-	members["annotations"] = trimmed
-	return nil
-}
-
-// join writes the members as one compact JSON object.
-func (p *parts) join() []byte {
-	out := bytes.NewBuffer(make([]byte, 0, p.size+2))
-	out.WriteByte('{')
-	for i, m := range p.members {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		key, err := jsontext.AppendQuote(nil, m.key)
-		if err != nil { // invalid UTF-8 was replaced already, and its quoting is still valid JSON
-			key = []byte(`"` + m.key + `"`)
-		}
-		out.Write(key)
-		out.WriteByte(':')
-		value := jsontext.Value(m.value)
-		if err := value.Compact(); err == nil {
-			out.Write(value)
-		} else {
-			out.Write(m.value)
-		}
-	}
-	out.WriteByte('}')
-	return out.Bytes()
 }
 
 var _ metav1.Object = (*metav1.ObjectMeta)(nil)

@@ -1,12 +1,16 @@
 package object_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/object"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
 )
 
 func TestDecode(t *testing.T) {
@@ -49,6 +53,25 @@ func TestDecode(t *testing.T) {
 				`":"{}"},"name":"a"}}`,
 			`{"apiVersion":"v1","kind":"Page","metadata":{"name":"a"}}`,
 			`{}`,
+		},
+		{
+			"and none of an empty state",
+			`{"apiVersion":"v1","kind":"Page","metadata":{"annotations":{"` + object.LastAppliedAnnotation + `":""}}}`,
+			`{"apiVersion":"v1","kind":"Page","metadata":{}}`,
+			"",
+		},
+		{
+			"the order of metadata stays, and its text",
+			`{"apiVersion":"v1","kind":"Page","metadata":{"z":"<\u00e9>","name":"a","managedFields":null,"b":{"c" : "d e"}}}`,
+			`{"apiVersion":"v1","kind":"Page","metadata":{"z":"<\u00e9>","name":"a","b":{"c":"d e"}}}`,
+			"",
+		},
+		{
+			"names with escapes are names",
+			`{"apiVersion":"v1","k\u0069nd":"Page","metadat\u0061":{"annotations":{"` +
+				strings.Replace(object.LastAppliedAnnotation, "/", `\/`, 1) + `":"{\"a\":\"\\\"\"}"},"n":"\\\"{}, "}}`,
+			`{"apiVersion":"v1","k\u0069nd":"Page","metadat\u0061":{"n":"\\\"{}, "}}`,
+			`{"a":"\""}`,
 		},
 	}
 	for _, test := range tests {
@@ -97,6 +120,24 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
+// TestMetadataIsAPIMachinerys decodes metadata as API machinery does, also if it is unusual.
+func TestMetadataIsAPIMachinerys(t *testing.T) {
+	for _, metadata := range []string{
+		`null`, `{}`, `{"name":null,"labels":null,"annotations":null,"ownerReferences":null,"creationTimestamp":null}`,
+		`{"deletionTimestamp":null,"generation":null,"deletionGracePeriodSeconds":null,"finalizers":null}`,
+		`{"deletionTimestamp":"2026-01-01T02:00:00+02:00","deletionGracePeriodSeconds":30,"generation":7}`,
+		`{"creationTimestamp":"2026-01-01T00:00:00Z","generateName":"a-","selfLink":"/a","unknown":{"name":1}}`,
+		`{"labels":{"a":"b"},"labels":{"c":"d"}}`, `{"annotations":{"a":"b","c":null}}`, `{"labels":{}}`,
+		`{"name":"\u00e9\n","uid":"\ud800","namespace":"a\/b"}`, `{"Name":"no","nAmespace":"no"}`,
+		`{"finalizers":["a","b"],"ownerReferences":[{"apiVersion":"v1","kind":"P","name":"p","uid":"u","controller":true}]}`,
+	} {
+		o := decode(t, `{"apiVersion":"v1","kind":"P","metadata":`+metadata+`}`)
+		if diff := cmp.Diff(metaByReflection(t, o), o.Meta()); diff != "" {
+			t.Errorf("%s (-API machinery's +got):\n%s", metadata, diff)
+		}
+	}
+}
+
 func TestDecodeRefuses(t *testing.T) {
 	for in, want := range map[string]string{
 		``:                                     "EOF",
@@ -110,11 +151,49 @@ func TestDecodeRefuses(t *testing.T) {
 		`{"apiVersion":"v1","kind":"Page"`:     "unexpected EOF",
 		`{"apiVersion":"v1","kind":"Page","metadata":{"labels":{"a":1}}}`: "metadata",
 		`{"apiVersion":"v1","kind":"Page","metadata":"none"}`:             "metadata",
+		`{"apiVersion":"v1","kind":"P","metadata":{"name":1}}`:            "metadata",
+		`{"apiVersion":"v1","kind":"P","metadata":{"managedFields":1}}`:   "metadata",
+		`{"apiVersion":"v1","kind":"P","metadata":{"generation":1.5}}`:    "metadata",
+		`{"apiVersion":"v1","kind":"P","metadata":{"finalizers":"a"}}`:    "metadata",
+		`{"apiVersion":"v1","kind":"P","metadata":{"annotations":[]}}`:    "metadata",
 	} {
 		o, err := object.Decode([]byte(in))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Decode(%s) = %v, %v, want an error that says %q", in, o, err, want)
 		}
+	}
+}
+
+// TestDecodeAsItem has items of a list, which omit the kind or the apiVersion.
+func TestDecodeAsItem(t *testing.T) {
+	gvk := schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Page"}
+	for in, want := range map[string]string{
+		`{}`:                            `{"apiVersion":"g/v1","kind":"Page"}`,
+		`{"metadata":{"name":"a"}}`:     `{"apiVersion":"g/v1","kind":"Page","metadata":{"name":"a"}}`,
+		`{"kind":"Page","x":1}`:         `{"apiVersion":"g/v1","kind":"Page","x":1}`,
+		`{"apiVersion":"g/v2"}`:         `{"kind":"Page","apiVersion":"g/v2"}`,
+		`{"kind":"A","apiVersion":"b"}`: `{"kind":"A","apiVersion":"b"}`,
+	} {
+		if o, err := object.DecodeAs(gvk, []byte(in)); err != nil || string(o.Raw()) != want {
+			t.Errorf("%s: %s, %v; want %s", in, o.Raw(), err, want)
+		}
+	}
+}
+
+// TestDecodeAllocates bounds the allocations of an event: most of them are the metadata's. The body
+// has no more room than it needs.
+func TestDecodeAllocates(t *testing.T) {
+	data := []byte(deployment)
+	allocs := testing.AllocsPerRun(100, func() {
+		if _, err := object.Decode(data); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocs > 40 {
+		t.Errorf("%v allocations, want at most 40", allocs)
+	}
+	if raw := decode(t, deployment).Raw(); cap(raw) > len(raw)+len(raw)/4 {
+		t.Errorf("a body of %d bytes holds %d", len(raw), cap(raw))
 	}
 }
 
@@ -170,8 +249,24 @@ func decode(t testing.TB, text string) *object.Object {
 	return o
 }
 
+// metaByReflection decodes the metadata of an object, of several the last one, with API machinery's
+// decoder.
+func metaByReflection(t *testing.T, o *object.Object) metav1.Object {
+	t.Helper()
+	members := map[string]json.RawMessage{}
+	meta := &metav1.ObjectMeta{}
+	err := json.Unmarshal(o.Raw(), &members)
+	if raw, found := members["metadata"]; err == nil && found {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(raw, meta)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", o.Raw(), err)
+	}
+	return meta
+}
+
 // FuzzDecode reads anything: it does not panic, and what it takes it takes again, with the same
-// result.
+// result. The metadata is what API machinery decodes.
 func FuzzDecode(f *testing.F) {
 	f.Add(
 		[]byte(
@@ -181,6 +276,9 @@ func FuzzDecode(f *testing.F) {
 	)
 	f.Add([]byte(`{"apiVersion":"v1","kind":"Page","apiVersion":"v2","":"\ud800"}`))
 	f.Add([]byte(`{"kind":{}}`))
+	f.Add([]byte(`{"apiVersion":"v1","kind":"P","metadata":{"labels":{"a":"b","a":"\u00e9"},"labels":null,"labels":{}}}`))
+	f.Add([]byte(`{"apiVersion":"v1","kind":"P","metadata":{"name":"a"},"metadata":{"uid":"b"},"metadata":null}`))
+	f.Add([]byte(deployment))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		o, err := object.Decode(data)
 		if err != nil {
@@ -189,6 +287,9 @@ func FuzzDecode(f *testing.F) {
 		again, err := object.Decode(o.Raw())
 		if err != nil {
 			t.Fatalf("Decode takes %q, but not its Raw %q: %v", data, o.Raw(), err)
+		}
+		if diff := cmp.Diff(metaByReflection(t, o), o.Meta()); diff != "" {
+			t.Fatalf("metadata of %q (-API machinery's +got):\n%s", o.Raw(), diff)
 		}
 		if string(again.Raw()) != string(o.Raw()) || again.Hash() != o.Hash() || again.Ref() != o.Ref() {
 			t.Fatalf("decoded twice, %q becomes %q", o.Raw(), again.Raw())

@@ -29,7 +29,9 @@ type Cause struct {
 	// Ref and ResourceVersion identify the object of the event; empty if the cause is no event.
 	Ref             object.Ref
 	ResourceVersion string
-	At              time.Time
+	// Deleted reports that the object no longer exists; the version is its last one.
+	Deleted bool
+	At      time.Time
 	// Reason is the text of a trigger; empty for other kinds.
 	Reason string
 	// TraceParent is the W3C trace context that the object carries, if any.

@@ -382,6 +382,20 @@ func (q *Queue[K]) Len() int {
 	return n
 }
 
+// Unfinished is the number of keys that are ready or in work, or wait for a retry after a failure.
+func (q *Queue[K]) Unfinished() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ripen(q.clock.Now())
+	n := 0
+	for _, e := range q.entries {
+		if e.at >= 0 || e.work || e.failures > 0 && e.delayed != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // ShutDown ends the queue: Get returns false from now on, and nothing is added any more.
 func (q *Queue[K]) ShutDown() {
 	q.mu.Lock()

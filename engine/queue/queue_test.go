@@ -170,6 +170,36 @@ func TestBackoffGrowsAndIsForgotten(t *testing.T) {
 	})
 }
 
+// TestUnfinished counts keys that are ready, in work or waiting for a retry, not those of a later
+// time.
+func TestUnfinished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		wants := func(when string, want int) {
+			t.Helper()
+			if got := q.Unfinished(); got != want {
+				t.Errorf("%s: %d keys, want %d", when, got, want)
+			}
+		}
+		q.AddAfter(key("later"), time.Minute, queue.Child, cause(queue.CauseRequeue))
+		wants("later", 0)
+		q.Add(key("a"), queue.Child, cause(queue.CauseChild))
+		wants("ready", 1)
+		item, _ := q.Get(t.Context())
+		wants("in work", 1)
+		q.Retry(item.Key, cause(queue.CauseRetry))
+		q.Done(item.Key)
+		wants("waiting for a retry", 1)
+		time.Sleep(time.Second)
+		wants("due", 1)
+		take(t, q)
+		q.Forget(item.Key)
+		wants("done", 0)
+		time.Sleep(time.Minute)
+		wants("later, and due", 1)
+	})
+}
+
 func TestGetEnds(t *testing.T) {
 	t.Run("when ctx is done, even with keys left", func(t *testing.T) {
 		q := newQueue()

@@ -24,6 +24,9 @@ func NewIndex(name string, values func(*object.Object) []string) *Index {
 // Name returns the name.
 func (i *Index) Name() string { return i.name }
 
+// Values returns the values of an object.
+func (i *Index) Values(o *object.Object) []string { return i.values(o) }
+
 // By returns the objects for which an index has a value, in the order of namespace and name. If the
 // Store does not hold the index, By looks at all objects: the result is the same.
 func (v View) By(i *Index, value string) List {

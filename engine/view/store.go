@@ -31,7 +31,9 @@ type Store struct {
 	// Invariant: every object of all is in exactly one of owned and orphaned.
 	all      group
 	owned    map[types.UID]*ownedSet
-	orphaned orphanSet
+	orphaned labelIndex
+	// selectable has all objects; it is not made before its first read.
+	selectable labelIndex
 	// indexes are the secondary indexes that users have added; nil without one.
 	indexes map[*Index]*indexed
 	bytes   int
@@ -40,7 +42,7 @@ type Store struct {
 
 // NewStore makes a Store that knows no objects: it gives a View after the first Replace.
 func NewStore(r object.Resource) *Store {
-	return &Store{resource: r, all: group{}, owned: map[types.UID]*ownedSet{}, orphaned: newOrphanSet()}
+	return &Store{resource: r, all: group{}, owned: map[types.UID]*ownedSet{}, orphaned: newLabelIndex()}
 }
 
 // View reads the store. The error is an *Error until the first Replace.
@@ -122,6 +124,9 @@ func (s *Store) replace(old, current *object.Object) {
 		} else {
 			s.orphaned.remove(old)
 		}
+		if s.selectable.made() {
+			s.selectable.remove(old)
+		}
 		for i, x := range s.indexes {
 			x.drop(i, key, old)
 		}
@@ -134,6 +139,9 @@ func (s *Store) replace(old, current *object.Object) {
 			s.own(ref.UID, key, current)
 		} else {
 			s.orphaned.add(current)
+		}
+		if s.selectable.made() {
+			s.selectable.add(current)
 		}
 		for i, x := range s.indexes {
 			x.put(i, key, current)
@@ -190,16 +198,43 @@ func (s *Store) ownedBy(owner types.UID) []*object.Object {
 }
 
 func (s *Store) orphans(namespace string, selector labels.Selector) []*object.Object {
+	return s.match(&s.orphaned, namespace, selector)
+}
+
+func (s *Store) selected(namespace string, selector labels.Selector) []*object.Object {
 	s.mu.RLock()
-	if s.orphaned.prepared(selector) {
+	made := s.selectable.made()
+	s.mu.RUnlock()
+	if !made {
+		s.makeSelectable()
+	}
+	return s.match(&s.selectable, namespace, selector)
+}
+
+func (s *Store) makeSelectable() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.selectable.made() {
+		return
+	}
+	s.selectable = newLabelIndex()
+	for _, o := range s.all {
+		s.selectable.add(o)
+	}
+}
+
+// match returns the objects of an index that is made.
+func (s *Store) match(x *labelIndex, namespace string, selector labels.Selector) []*object.Object {
+	s.mu.RLock()
+	if x.prepared(selector) {
 		defer s.mu.RUnlock()
-		return s.orphaned.match(namespace, selector)
+		return x.match(namespace, selector)
 	}
 	s.mu.RUnlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.orphaned.prepare(selector)
-	return s.orphaned.match(namespace, selector)
+	x.prepare(selector)
+	return x.match(namespace, selector)
 }
 
 func (s *Store) list(namespace string) []*object.Object {

@@ -108,6 +108,14 @@ func (v View) Orphans(namespace string, selector labels.Selector) List {
 	return List{resource: v.store.resource, objects: v.store.orphans(namespace, selector), known: true}
 }
 
+// Select returns the objects of a namespace ("" for all) that a selector matches, with and without
+// a controller reference, in no order. Its cost depends on the number of objects with the rarest
+// label that the selector requires, not on that of the namespace; from the first call on, the Store
+// keeps an index for it.
+func (v View) Select(namespace string, selector labels.Selector) List {
+	return List{resource: v.store.resource, objects: v.store.selected(namespace, selector), known: true}
+}
+
 // List lists the objects of a namespace ("" for all), in no order.
 func (v View) List(namespace string) List {
 	return List{resource: v.store.resource, objects: v.store.list(namespace), known: true}

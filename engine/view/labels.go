@@ -9,24 +9,27 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// maxLabelKeys is how many label keys one resource's orphans are indexed by.
+// maxLabelKeys is the largest number of label keys by which objects are indexed.
 const maxLabelKeys = 16
 
-// orphanSet is the objects without a controller reference, by namespace. They are also indexed by
-// labels: by the keys that selectors have asked for, up to maxLabelKeys.
-type orphanSet struct {
+// labelIndex is objects by namespace. They are also indexed by labels: by the keys that selectors
+// have asked for, up to maxLabelKeys.
+type labelIndex struct {
 	byNamespace map[string]group
 	byLabel     map[string]map[string]map[string]group // key, value, namespace
 }
 
-func newOrphanSet() orphanSet {
-	return orphanSet{byNamespace: map[string]group{}, byLabel: map[string]map[string]map[string]group{}}
+func newLabelIndex() labelIndex {
+	return labelIndex{byNamespace: map[string]group{}, byLabel: map[string]map[string]map[string]group{}}
 }
 
+// made reports whether the index is not the zero value.
+func (x *labelIndex) made() bool { return x.byNamespace != nil }
+
 // add puts an object into all indexes.
-func (s *orphanSet) add(o *object.Object) {
-	insert(s.byNamespace, o.Namespace(), idOf(o), o)
-	for key, values := range s.byLabel {
+func (x *labelIndex) add(o *object.Object) {
+	insert(x.byNamespace, o.Namespace(), idOf(o), o)
+	for key, values := range x.byLabel {
 		addByValue(values, key, o)
 	}
 }
@@ -43,9 +46,9 @@ func addByValue(values map[string]map[string]group, key string, o *object.Object
 }
 
 // remove takes an object out of all indexes.
-func (s *orphanSet) remove(o *object.Object) {
-	remove(s.byNamespace, o.Namespace(), idOf(o))
-	for key, values := range s.byLabel {
+func (x *labelIndex) remove(o *object.Object) {
+	remove(x.byNamespace, o.Namespace(), idOf(o))
+	for key, values := range x.byLabel {
 		value, labelled := o.Labels()[key]
 		if !labelled {
 			continue
@@ -57,12 +60,12 @@ func (s *orphanSet) remove(o *object.Object) {
 }
 
 // prepared reports whether match only reads: there are no more indexes to be made for a selector.
-func (s *orphanSet) prepared(selector labels.Selector) bool {
-	if len(s.byLabel) == maxLabelKeys {
+func (x *labelIndex) prepared(selector labels.Selector) bool {
+	if len(x.byLabel) == maxLabelKeys {
 		return true
 	}
 	for r := range equalities(selector) {
-		if s.byLabel[r.Key()] == nil {
+		if x.byLabel[r.Key()] == nil {
 			return false
 		}
 	}
@@ -70,28 +73,28 @@ func (s *orphanSet) prepared(selector labels.Selector) bool {
 }
 
 // prepare makes the indexes for a selector. The caller holds the store's lock for writing.
-func (s *orphanSet) prepare(selector labels.Selector) {
+func (x *labelIndex) prepare(selector labels.Selector) {
 	for r := range equalities(selector) {
-		if s.byLabel[r.Key()] != nil || len(s.byLabel) == maxLabelKeys {
+		if x.byLabel[r.Key()] != nil || len(x.byLabel) == maxLabelKeys {
 			continue
 		}
 		values := map[string]map[string]group{}
-		for _, g := range s.byNamespace {
+		for _, g := range x.byNamespace {
 			for _, o := range g {
 				addByValue(values, r.Key(), o)
 			}
 		}
-		s.byLabel[r.Key()] = values
+		x.byLabel[r.Key()] = values
 	}
 }
 
 // match lists the objects of a namespace ("" for all) that a selector matches. It looks at those
 // that share the rarest label that the selector asks for; at all, if it asks for none that is
 // indexed.
-func (s *orphanSet) match(namespace string, selector labels.Selector) []*object.Object {
-	candidates, size := in(s.byNamespace, namespace)
+func (x *labelIndex) match(namespace string, selector labels.Selector) []*object.Object {
+	candidates, size := in(x.byNamespace, namespace)
 	for r := range equalities(selector) {
-		values, indexed := s.byLabel[r.Key()]
+		values, indexed := x.byLabel[r.Key()]
 		if !indexed {
 			continue
 		}

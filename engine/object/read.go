@@ -1,0 +1,308 @@
+package object
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// reader reads one API object in one pass, and writes it as compact JSON without
+// metadata.managedFields and without LastAppliedAnnotation. Members keep their order, and text its
+// escapes.
+type reader struct {
+	d   *jsontext.Decoder
+	out []byte
+	// apiVersion and kind are empty if they are absent.
+	apiVersion, kind string
+	// metadata begins and ends at these places of out; both are 0 if it is absent.
+	metadataStart, metadataEnd int
+	// meta is the decoded metadata, unless unusual is set: then it has a value that API machinery
+	// must decode or reject.
+	meta    metav1.ObjectMeta
+	unusual bool
+	// lastApplied is the value of LastAppliedAnnotation if carries is set. managedFields are nil if
+	// they have no fields of server-side apply.
+	lastApplied   string
+	carries       bool
+	managedFields []byte
+}
+
+// maxKept bounds the buffer of a reader that is used again.
+const maxKept = 64 << 10
+
+// readers are used again, because their buffers are larger than most objects.
+var readers = sync.Pool{New: func() any { return &reader{d: new(jsontext.Decoder)} }}
+
+// newReader returns a reader of data. The caller must release it.
+func newReader(data []byte) *reader {
+	r := readers.Get().(*reader)
+	*r = reader{d: r.d, out: r.out[:0]}
+	r.d.Reset(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	return r
+}
+
+// release ends the use of the reader and of its views.
+func (r *reader) release() {
+	if cap(r.out) > maxKept {
+		r.out = nil
+	}
+	r.d.Reset(bytes.NewBuffer(nil))
+	readers.Put(r)
+}
+
+// object reads the object.
+func (r *reader) object() error {
+	r.out = append(r.out, '{')
+	err := r.whole(r.member)
+	r.out = append(r.out, '}')
+	return err
+}
+
+// metadata is a view of the metadata as JSON.
+func (r *reader) metadata() []byte {
+	if r.metadataEnd == 0 {
+		return []byte("{}")
+	}
+	return r.out[r.metadataStart:r.metadataEnd]
+}
+
+// whole reads a JSON object with nothing behind it.
+func (r *reader) whole(member func(name []byte) error) error {
+	if kind := r.d.PeekKind(); kind != '{' {
+		if _, err := r.d.ReadValue(); err != nil {
+			return err
+		}
+		return fmt.Errorf("got %s, expected a JSON object", kindName(kind))
+	}
+	if err := r.members(member); err != nil {
+		return err
+	}
+	if _, err := r.d.ReadToken(); !errors.Is(err, io.EOF) {
+		return errors.New("trailing data after the JSON object")
+	}
+	return nil
+}
+
+// members reads a JSON object. It calls member for each name, in quotes, to read the value.
+func (r *reader) members(member func(name []byte) error) error {
+	if _, err := r.d.ReadToken(); err != nil {
+		return err
+	}
+	for r.d.PeekKind() != '}' {
+		name, err := r.d.ReadValue()
+		if err != nil {
+			return err
+		}
+		if err := member(name); err != nil {
+			return err
+		}
+	}
+	_, err := r.d.ReadToken()
+	return err
+}
+
+// member reads a member of the object.
+func (r *reader) member(name []byte) error {
+	r.name(name)
+	switch string(textOf(name)) {
+	case "metadata":
+		r.unusual = r.unusual || r.metadataEnd > 0 || r.d.PeekKind() != '{'
+		r.metadataStart = len(r.out)
+		err := r.nested(r.metadataMember)
+		r.metadataEnd = len(r.out)
+		return err
+	case "apiVersion":
+		return r.text("apiVersion", &r.apiVersion)
+	case "kind":
+		return r.text("kind", &r.kind)
+	}
+	return r.value()
+}
+
+// metadataMember reads a member of the metadata.
+func (r *reader) metadataMember(name []byte) error {
+	start := len(r.out)
+	r.name(name)
+	switch key := textOf(name); string(key) {
+	case "managedFields":
+		value, err := r.d.ReadValue()
+		if err != nil {
+			return err
+		}
+		if kind := value.Kind(); kind != '[' && kind != 'n' {
+			r.out, r.unusual = append(r.out, value...), true
+			return nil
+		}
+		if r.managedFields = nil; bytes.Contains(value, applyOperation) {
+			r.managedFields = bytes.Clone(value)
+		}
+		r.out = r.out[:start]
+		return nil
+	case "annotations":
+		err := r.texts(&r.meta.Annotations)
+		if r.carries && len(r.meta.Annotations) == 0 && !r.unusual {
+			r.out, r.meta.Annotations = r.out[:start], nil
+		}
+		return err
+	case "labels":
+		return r.texts(&r.meta.Labels)
+	default:
+		set := metaFields[string(key)]
+		value, err := r.d.ReadValue()
+		if err != nil {
+			return err
+		}
+		r.out = appendCompact(r.out, value)
+		r.unusual = set != nil && !set(&r.meta, value) || r.unusual
+		return nil
+	}
+}
+
+// texts reads and writes labels or annotations, without LastAppliedAnnotation.
+func (r *reader) texts(into *map[string]string) error {
+	if *into != nil || r.d.PeekKind() != '{' {
+		r.unusual = true
+		return r.value()
+	}
+	values := map[string]string{}
+	*into = values
+	return r.nested(func(name []byte) error {
+		start := len(r.out)
+		r.name(name)
+		key := unquote(name)
+		value, err := r.d.ReadValue()
+		if err != nil {
+			return err
+		}
+		switch isText := value.Kind() == '"'; {
+		case !isText:
+			r.unusual = true
+		case key == LastAppliedAnnotation && into == &r.meta.Annotations:
+			r.out, r.lastApplied, r.carries = r.out[:start], unquote(value), true
+			return nil
+		default:
+			values[key] = unquote(value)
+		}
+		r.out = appendCompact(r.out, value)
+		return nil
+	})
+}
+
+// nested reads and writes a value that is an object as a rule.
+func (r *reader) nested(member func(name []byte) error) error {
+	if r.d.PeekKind() != '{' {
+		return r.value()
+	}
+	r.out = append(r.out, '{')
+	err := r.members(member)
+	r.out = append(r.out, '}')
+	return err
+}
+
+// name writes the name of the next member.
+func (r *reader) name(name []byte) {
+	if r.out[len(r.out)-1] != '{' {
+		r.out = append(r.out, ',')
+	}
+	r.out = append(append(r.out, name...), ':')
+}
+
+// value reads and writes a value.
+func (r *reader) value() error {
+	value, err := r.d.ReadValue()
+	r.out = appendCompact(r.out, value)
+	return err
+}
+
+// text reads and writes a value that must be a string.
+func (r *reader) text(key string, text *string) error {
+	value, err := r.d.ReadValue()
+	if err != nil {
+		return err
+	}
+	r.out = append(r.out, value...)
+	if value.Kind() == '"' {
+		*text = unquote(value)
+	} else if err := json.Unmarshal(value, text); err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	return nil
+}
+
+// complete adds apiVersion and kind if they are absent and known.
+func (r *reader) complete(gvk schema.GroupVersionKind) error {
+	apiVersion, kind := gvk.ToAPIVersionAndKind()
+	var first []byte
+	if r.apiVersion == "" && apiVersion != "" {
+		r.apiVersion = apiVersion
+		first = append(first, `"apiVersion":"`+apiVersion+`",`...)
+	}
+	if r.kind == "" && kind != "" {
+		r.kind = kind
+		first = append(first, `"kind":"`+kind+`",`...)
+	}
+	switch {
+	case r.apiVersion == "":
+		return errors.New("apiVersion is missing")
+	case r.kind == "":
+		return errors.New("kind is missing")
+	}
+	if len(first) > 0 {
+		if len(r.out) == len("{}") {
+			first = first[:len(first)-1]
+		}
+		r.out = slices.Insert(r.out, 1, first...)
+	}
+	return nil
+}
+
+// unquote returns the text of a JSON string.
+func unquote(quoted []byte) string { return string(textOf(quoted)) }
+
+// textOf returns the text of a JSON string. As a rule it is a view.
+func textOf(quoted []byte) []byte {
+	if text := quoted[1 : len(quoted)-1]; bytes.IndexByte(text, '\\') < 0 && utf8.Valid(text) {
+		return text
+	}
+	text, _ := jsontext.AppendUnquote(nil, quoted) // the error is about invalid UTF-8, which is replaced
+	return text
+}
+
+// appendCompact appends valid JSON without the spaces between its tokens.
+func appendCompact(out, value []byte) []byte {
+	start := 0
+	for i := 0; i < len(value); i++ {
+		switch value[i] {
+		case '"':
+			i = endOfString(value, i)
+		case ' ', '\t', '\n', '\r':
+			out = append(out, value[start:i]...)
+			start = i + 1
+		}
+	}
+	return append(out, value[start:]...)
+}
+
+// endOfString returns the place of the quote that ends the string that begins at a place.
+func endOfString(value []byte, at int) int {
+	for {
+		at++
+		end := at + bytes.IndexByte(value[at:], '"')
+		escapes := 0
+		for value[end-1-escapes] == '\\' {
+			escapes++
+		}
+		if at = end; escapes%2 == 0 {
+			return end
+		}
+	}
+}
