@@ -74,7 +74,7 @@ func acquire(t *testing.T, c *cache.Cache, r object.Resource) *cache.Handle {
 }
 
 func deadline(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

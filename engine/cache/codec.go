@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/client-go/rest"
 )
 
@@ -81,7 +80,7 @@ func (c codec) SupportedMediaTypes() []runtime.SerializerInfo {
 			MediaTypeSubType: "json",
 			EncodesAsText:    true,
 			Serializer:       c,
-			StreamSerializer: &runtime.StreamSerializerInfo{EncodesAsText: true, Serializer: c, Framer: jsonserializer.Framer},
+			StreamSerializer: &runtime.StreamSerializerInfo{EncodesAsText: true, Serializer: c, Framer: framer{}},
 		},
 	}
 }
@@ -115,7 +114,7 @@ func (c codec) Decode(
 
 func (c codec) decode(data []byte, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	if event, ok := into.(*metav1.WatchEvent); ok {
-		return event, nil, json.Unmarshal(data, event)
+		return event, nil, decodeEvent(data, event)
 	}
 	o, err := object.Decode(data)
 	if err != nil {

@@ -42,6 +42,13 @@ func (h *Handle) Subscribe(f func(Event)) (cancel func()) {
 	return h.informer.store.subscribe(h.view, f)
 }
 
+// AwaitDelivery returns when the subscribers have got the events of all changes that the view
+// shows. A subscriber must not call it.
+func (h *Handle) AwaitDelivery() {
+	h.informer.store.order.Lock()   // held while subscribers are called
+	h.informer.store.order.Unlock() //nolint:gocritic,staticcheck // nothing to do but to wait
+}
+
 // Follow calls f with a *view.Error when the view has become stale or is so for another reason, and
 // with nil when it is good again. f must not block and must not follow. After cancel has returned,
 // f is not called any more.
@@ -74,6 +81,7 @@ func (h *Handle) releaseIndexes() {
 func (h *Handle) Release() {
 	h.once.Do(func() {
 		h.released.Store(true)
+		h.informer.store.progress.wake()
 		h.releaseIndexes()
 		h.cache.mu.Lock()
 		h.informer.users--

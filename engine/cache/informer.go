@@ -62,6 +62,7 @@ func start(ctx context.Context, s *Settings, r object.Resource) (*informer, erro
 		cancel()
 		return nil, fmt.Errorf("client for %s: %w", r, err)
 	}
+	h.follow(func(error) { i.store.progress.wake() })
 	waits := backoff
 	reflector := clientcache.NewReflectorWithOptions(
 		i.listWatch(client),

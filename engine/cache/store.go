@@ -37,6 +37,8 @@ type store struct {
 	once   sync.Once
 	// health is cleared by whatever shows that the list or the watch works.
 	health *health
+	// progress is woken after each change of the view or of its health.
+	progress progress
 
 	// order makes changes and their delivery one step: it is held while subscribers are called, and
 	// guards subscribers.
@@ -76,6 +78,7 @@ func (s *store) Resync() error { return nil }
 func (s *store) UpdateResourceVersion(resourceVersion string) {
 	s.objects.Advance(resourceVersion)
 	s.health.good()
+	s.progress.wake()
 }
 
 // step takes one event of the watch into account.
@@ -84,6 +87,7 @@ func (s *store) step(obj any, apply func(*object.Object) view.Change) error {
 	if !ok {
 		return s.notAnObject(obj)
 	}
+	defer s.progress.wake()
 	s.order.Lock()
 	defer s.order.Unlock()
 	if c := apply(o); c.Old != nil || c.New != nil {
@@ -107,6 +111,7 @@ func (s *store) Replace(items []any, resourceVersion string) error {
 		}
 		objects[i] = o
 	}
+	defer s.progress.wake()
 	s.order.Lock()
 	defer s.order.Unlock()
 	changes := s.objects.Replace(objects, resourceVersion)

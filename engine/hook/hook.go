@@ -199,6 +199,22 @@ type Trigger struct {
 	Invalidate bool
 }
 
+// Match returns a function that reports whether the trigger is about an object; nil if it is about
+// all.
+func (t *Trigger) Match() func(*object.Object) bool {
+	if len(t.Parents) > 0 {
+		named := make(map[ParentName]bool, len(t.Parents))
+		for _, p := range t.Parents {
+			named[p] = true
+		}
+		return func(o *object.Object) bool { return named[ParentName{Namespace: o.Namespace(), Name: o.Name()}] }
+	}
+	if t.Selector == nil || t.Selector.Empty() {
+		return nil
+	}
+	return func(o *object.Object) bool { return t.Selector.Matches(labels.Set(o.Labels())) }
+}
+
 // ParentName names a parent; the namespace is empty for a cluster-scoped one.
 type ParentName struct{ Namespace, Name string }
 

@@ -2,7 +2,7 @@
 // the label selectors of other objects.
 //
 // A mapper reads nothing but the object's old and new state and its own index; no mapper scans all
-// keys. Package controller calls mappers in the order of events. They are safe for concurrent use.
+// keys. Package loop calls mappers in the order of events. They are safe for concurrent use.
 // Table tests cover them, a property test covers the index of selectors.
 package mapper
 

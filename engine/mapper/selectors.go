@@ -24,9 +24,12 @@ type selecting struct {
 	buckets   []bucket
 }
 
-// bucket holds the selectors that require one label; the bucket without a label holds those that
-// require none.
-type bucket struct{ namespace, label, value string }
+// bucket holds the selectors that require one label with one value, or with any value; the bucket
+// without a label holds those that require none.
+type bucket struct {
+	namespace, label, value string
+	anyValue                bool
+}
 
 // NewSelectors returns an empty index.
 func NewSelectors[K comparable]() *Selectors[K] {
@@ -79,7 +82,8 @@ func (s *Selectors[K]) Match(namespace string, set map[string]string) []K {
 	for _, ns := range namespaces(namespace) {
 		keys = s.collect(keys, bucket{namespace: ns}, set)
 		for label, value := range set {
-			keys = s.collect(keys, bucket{ns, label, value}, set)
+			keys = s.collect(keys, bucket{namespace: ns, label: label, value: value}, set)
+			keys = s.collect(keys, bucket{namespace: ns, label: label, anyValue: true}, set)
 		}
 	}
 	return keys
@@ -107,17 +111,20 @@ func (s *Selectors[K]) collect(keys []K, b bucket, set labels.Set) []K {
 // it allows. An object has one value for each label, so it meets a selector in one bucket at most.
 func bucketsOf(namespace string, selector labels.Selector) []bucket {
 	requirements, _ := selector.Requirements()
+	fallback := bucket{namespace: namespace}
 	for _, r := range requirements {
 		switch r.Operator() {
 		case selection.In, selection.Equals, selection.DoubleEquals:
 			var found []bucket
 			for value := range r.Values() {
-				found = append(found, bucket{namespace, r.Key(), value})
+				found = append(found, bucket{namespace: namespace, label: r.Key(), value: value})
 			}
 			return found
+		case selection.Exists:
+			fallback = bucket{namespace: namespace, label: r.Key(), anyValue: true}
 		}
 	}
-	return []bucket{{namespace: namespace}}
+	return []bucket{fallback}
 }
 
 // Orphans maps objects without a controlling owner to the keys with a selector that matches them,
