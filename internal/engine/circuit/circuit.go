@@ -159,6 +159,10 @@ func covers(ref, o object.Ref) bool {
 	return ref == o || ref.Name == "" && ref.GVK == o.GVK
 }
 
+// Busy reports whether an object is rewritten often, whichever of its fields. A caller may count a
+// Field without a Path for each rewrite, and compare the fields of busy objects only.
+func (b *Breaker) Busy(s Settings, now time.Time, o object.Ref) bool { return b.hot(s, now, o) }
+
 // hot reports whether an object is rewritten so often that its events are probably effects of the
 // rewrites.
 func (b *Breaker) hot(s Settings, now time.Time, o object.Ref) bool {

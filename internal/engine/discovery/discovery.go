@@ -93,6 +93,26 @@ func (d *Discovery) Resource(apiVersion, plural string) (object.Resource, error)
 	return object.Resource{}, &NotFoundError{APIVersion: apiVersion, Name: plural}
 }
 
+// Kind finds the resource of a kind. The error is a *NotFoundError if the API server does not serve
+// it; any other error reports that it is unknown whether the API server does.
+func (d *Discovery) Kind(gvk schema.GroupVersionKind) (object.Resource, error) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	for gvr, r := range d.resources {
+		if r.GVK == gvk && gvr.GroupVersion() == gvk.GroupVersion() {
+			return r, nil
+		}
+	}
+	gv := gvk.GroupVersion()
+	switch {
+	case !d.read:
+		return object.Resource{}, errors.New("the API server's resources are not known yet")
+	case d.failed[gv] != nil:
+		return object.Resource{}, fmt.Errorf("the resources of %s are not known: %w", gv, d.failed[gv])
+	}
+	return object.Resource{}, &NotFoundError{APIVersion: gv.String(), Name: gvk.Kind}
+}
+
 // Similar returns the served resource that a wrong name probably means: one with this kind or
 // plural in another case, in the same version or else in another version of the group.
 func (d *Discovery) Similar(apiVersion, name string) (object.Resource, bool) {

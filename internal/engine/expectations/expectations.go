@@ -1,7 +1,7 @@
 // Package expectations lets a reconciler read its own writes (KEP-5647): a Recorder takes the
 // writes of one reconcile from its context, and reports whether the views show them.
 //
-// Package act records all writes that go through it. Package controller puts a Recorder
+// Package act records all writes that go through it. Package loop puts a Recorder
 // into the context of each reconcile, and runs a key only when the views show what its last
 // reconcile has written. The package reads views and knows neither. A Recorder is safe for
 // concurrent use, because a reconcile writes in parallel.
@@ -20,18 +20,23 @@ import (
 
 // Recorder holds the writes that the views have not shown yet. The zero value is empty.
 type Recorder struct {
-	mu      sync.Mutex // guards pending
+	mu      sync.Mutex // guards the fields below
 	pending []expectation
+	// total is the number of all recorded writes.
+	total int
 }
 
 // expectation is one write.
 type expectation struct {
 	resource object.Resource
-	// resourceVersion is the written one; empty after a delete, which is met when the object uid is
-	// gone or being deleted.
+	// resourceVersion is the written one, or the one that a refused write has read; empty after a
+	// delete, which is met when the object uid is gone or being deleted.
 	resourceVersion string
 	ref             object.Ref
 	uid             types.UID
+	// refused reports that the API server has refused the write, because the object has changed: it
+	// is met when the view shows another state of it.
+	refused bool
 }
 
 // key is the context's key of the Recorder.
@@ -52,6 +57,12 @@ func Deleted(ctx context.Context, r object.Resource, ref object.Ref, uid types.U
 	record(ctx, expectation{resource: r, ref: ref, uid: uid})
 }
 
+// Refused records that the API server has refused a write, because the object is no longer at the
+// resource version that the writer has read. It does not count as a write.
+func Refused(ctx context.Context, r object.Resource, ref object.Ref, uid types.UID, resourceVersion string) {
+	record(ctx, expectation{resource: r, resourceVersion: resourceVersion, ref: ref, uid: uid, refused: true})
+}
+
 func record(ctx context.Context, e expectation) {
 	r, ok := ctx.Value(key{}).(*Recorder)
 	if !ok { // no reconcile waits for the write
@@ -60,6 +71,20 @@ func record(ctx context.Context, e expectation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pending = append(r.pending, e)
+	if !e.refused {
+		r.total++
+	}
+}
+
+// Total returns the number of writes that the Recorder of a context has recorded.
+func Total(ctx context.Context) int {
+	r, ok := ctx.Value(key{}).(*Recorder)
+	if !ok {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.total
 }
 
 // Len is the number of writes that were not met when Met was last called.
@@ -69,7 +94,15 @@ func (r *Recorder) Len() int {
 	return len(r.pending)
 }
 
-// Met reports whether the views show all writes.
+// OnlyRefused reports whether all writes that were not met when Met was last called are refused
+// ones.
+func (r *Recorder) OnlyRefused() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !slices.ContainsFunc(r.pending, func(e expectation) bool { return !e.refused })
+}
+
+// Met reports whether the views show all writes, and a newer state of all refused ones.
 func (r *Recorder) Met(reader view.Reader) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,11 +115,15 @@ func (e expectation) met(reader view.Reader) bool {
 	if err != nil {
 		return isUnwatched(err)
 	}
-	if e.resourceVersion != "" {
-		return v.AtLeast(e.resourceVersion)
-	}
 	present := v.Get(e.ref.Namespace, e.ref.Name)
-	return present == nil || present.UID() != e.uid || present.Deleting()
+	switch another := present == nil || present.UID() != e.uid; {
+	case e.refused:
+		return v.AtLeast(e.resourceVersion) && (another || present.ResourceVersion() != e.resourceVersion)
+	case e.resourceVersion != "":
+		return v.AtLeast(e.resourceVersion)
+	default:
+		return another || present.Deleting()
+	}
 }
 
 // isUnwatched reports whether the resource has no watch, so that there is no view to wait for. A

@@ -82,6 +82,31 @@ func TestDeletes(t *testing.T) {
 	}
 }
 
+// TestRefused writes are met by another state of the object, and do not count as writes.
+func TestRefused(t *testing.T) {
+	for name, change := range map[string]func(*view.Store){
+		"changed":             func(s *view.Store) { s.Put(page(t, "u", 8, "")) },
+		"gone":                func(s *view.Store) { s.Delete(page(t, "u", 8, "")) },
+		"another of the name": func(s *view.Store) { s.Put(page(t, "other", 8, "")) },
+	} {
+		s := view.NewStore(pages)
+		s.Replace([]*object.Object{page(t, "u", 3, "")}, "3")
+		var r expectations.Recorder
+		ctx := expectations.NewContext(t.Context(), &r)
+		read := page(t, "u", 5, "") // the answer to an own write
+		expectations.Refused(ctx, pages, read.Ref(), read.UID(), read.ResourceVersion())
+		if r.Met(reader{store: s}) || !r.OnlyRefused() || expectations.Total(ctx) != 0 {
+			t.Errorf("%s: met at an older state, or counted as a write", name)
+		}
+		if s.Put(read); r.Met(reader{store: s}) {
+			t.Errorf("%s: met at the state that was read", name)
+		}
+		if change(s); !r.Met(reader{store: s}) {
+			t.Errorf("%s: not met", name)
+		}
+	}
+}
+
 // TestUnknownViews do not show a write, unless they have no reader.
 func TestUnknownViews(t *testing.T) {
 	for state, want := range map[view.State]bool{view.Stale: false, view.Filling: false, view.Unwatched: true} {

@@ -3,7 +3,7 @@
 // hooks (Waits).
 //
 // It knows no controller beyond the name of its flow, which travels in the context. A Limiter
-// serves every client of the API server; package controller uses Waits. All values are safe for
+// serves every client of the API server; package loop uses Waits. All values are safe for
 // concurrent use. Tests run on a fake clock.
 package share
 

@@ -1,0 +1,41 @@
+package loop_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/internal/engine/loop"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// TestCauseTexts checks that a trigger's reason is in the text.
+func TestCauseTexts(t *testing.T) {
+	pod := object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespace: "shop", Name: "a"}
+	got := loop.CauseTexts([]queue.Cause{
+		{
+			Kind:            queue.CauseChild,
+			Ref:             pod,
+			ResourceVersion: "7",
+		},
+		{Kind: queue.CauseTrigger, Reason: "the bucket has changed"},
+		{Kind: queue.CauseResync},
+	})
+	want := []string{"child " + pod.String() + " @7", "trigger: the bucket has changed", "resync"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestCauseLinks checks that causes with a valid trace context alone become links.
+func TestCauseLinks(t *testing.T) {
+	links := loop.CauseLinks([]queue.Cause{
+		{Kind: queue.CauseChild, TraceParent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
+		{Kind: queue.CauseChild, TraceParent: "00-0-0-01"},
+		{Kind: queue.CauseResync},
+	})
+	if len(links) != 1 || links[0].SpanContext.TraceID().String() != "0af7651916cd43dd8448eb211c80319c" {
+		t.Errorf("CauseLinks = %v, want one link to the trace 0af7651916cd43dd8448eb211c80319c", links)
+	}
+}

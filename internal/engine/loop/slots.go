@@ -1,0 +1,185 @@
+package loop
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+const (
+	// slowAfter is how long a reconcile may wait for a peer before it no longer counts as one of
+	// Settings.Workers.
+	slowAfter = time.Second
+	// waitsPerWorker bounds the reconciles of one controller that wait, by its workers.
+	waitsPerWorker = 20
+)
+
+// slots are the Settings.Workers of a controller. A worker holds one while it waits for a key and
+// while it reconciles, but not while its reconcile waits for a slow peer: another worker has it
+// then, so that slow keys do not hold up quick ones.
+type slots struct {
+	waits WaitLimit
+	most  int
+	// spawn starts a worker that holds a slot.
+	spawn func()
+
+	mu sync.Mutex // guards the fields below
+	// waiting are the reconciles without a slot.
+	waiting int
+	free    int
+	// back are reconciles that have ended their wait and need a slot again, in order.
+	back []chan struct{}
+	// idle are the workers that wait for a key: any of them can be called off.
+	idle map[*idleWorker]struct{}
+}
+
+// idleWorker is a worker that waits for a key.
+type idleWorker struct{ callOff context.CancelFunc }
+
+func newSlots(workers int, waits WaitLimit, spawn func()) *slots {
+	return &slots{waits: waits, most: workers * waitsPerWorker, spawn: spawn, idle: map[*idleWorker]struct{}{}}
+}
+
+// rest notes that a worker waits for a key. The context ends when its slot is needed by a reconcile
+// that comes back, immediately if one came back while no worker was idle.
+func (s *slots) rest(ctx context.Context) (context.Context, *idleWorker) {
+	ctx, cancel := context.WithCancel(ctx)
+	w := &idleWorker{callOff: cancel}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.idle[w] = struct{}{}; len(s.back) > 0 {
+		cancel()
+	}
+	return ctx, w
+}
+
+// rested notes that a worker no longer waits.
+func (s *slots) rested(w *idleWorker) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.callOff()
+	delete(s.idle, w)
+}
+
+// yield gives a worker's slot to a reconcile that comes back. It reports whether there was one:
+// then the worker ends.
+func (s *slots) yield() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pass()
+}
+
+func (s *slots) pass() bool {
+	if len(s.back) == 0 {
+		return false
+	}
+	close(s.back[0])
+	s.back = s.back[1:]
+	return true
+}
+
+// leave gives the slot of a worker back that ends.
+func (s *slots) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.pass() {
+		s.free++
+	}
+}
+
+// release gives the slot of a reconcile that waits to another one. It reports whether it did: there
+// may be no room for one more.
+func (s *slots) release(size int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting >= s.most || s.waits == nil || !s.waits.Take(size) {
+		return false
+	}
+	s.waiting++
+	if !s.pass() {
+		s.spawn()
+	}
+	return true
+}
+
+// regain returns when a reconcile that has ended its wait has a slot again.
+func (s *slots) regain(size int64) {
+	ready := make(chan struct{})
+	s.mu.Lock()
+	s.waiting--
+	s.waits.Give(size)
+	if s.free > 0 {
+		s.free--
+		close(ready)
+	} else {
+		s.back = append(s.back, ready)
+		for w := range s.idle {
+			w.callOff()
+			delete(s.idle, w)
+			break
+		}
+	}
+	s.mu.Unlock()
+	<-ready
+}
+
+type slotsKey struct{}
+
+// slotsOf are the slots of the controller to which a context belongs.
+type slotsOf struct {
+	*slots
+	clock clock.WithTicker
+}
+
+func withSlots(ctx context.Context, s *slots, c clock.WithTicker) context.Context {
+	return context.WithValue(ctx, slotsKey{}, slotsOf{s, c})
+}
+
+// Wait reports that a reconcile is about to wait for a peer, such as a hook, and returns a function
+// that ends the wait. A long wait does not count against Settings.Workers; then size is called for
+// the bytes that the reconcile holds meanwhile. With a context that is not a reconcile's, Wait does
+// nothing.
+func Wait(ctx context.Context, size func() int64) (done func()) {
+	s, ok := ctx.Value(slotsKey{}).(slotsOf)
+	if !ok {
+		return func() {}
+	}
+	w := &slowWait{slots: s.slots, size: size}
+	timer := s.clock.NewTimer(slowAfter)
+	ended := make(chan struct{})
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		select {
+		case <-timer.C():
+			w.begin()
+		case <-ended:
+		}
+	})
+	return func() {
+		timer.Stop()
+		close(ended)
+		wait.Wait()
+		w.end()
+	}
+}
+
+// slowWait is the wait of one reconcile.
+type slowWait struct {
+	slots    *slots
+	size     func() int64
+	bytes    int64
+	released bool
+}
+
+func (w *slowWait) begin() {
+	w.bytes = w.size()
+	w.released = w.slots.release(w.bytes)
+}
+
+func (w *slowWait) end() {
+	if w.released {
+		w.slots.regain(w.bytes)
+	}
+}
