@@ -52,3 +52,23 @@ func BenchmarkObserve(b *testing.B) {
 		})
 	}
 }
+
+// TestSelectionIsParsedOnce reads the selection of one version of a parent again and again. Another
+// version has its own.
+func TestSelectionIsParsedOnce(t *testing.T) {
+	s := declared(t, copier)
+	parent := copyOf(t, "all", `{selector: {matchLabels: {copy: me}}}`)
+	allocs := testing.AllocsPerRun(100, func() {
+		if sel, err := s.selectionOf(parent); err != nil || sel.selector.String() != "copy=me" {
+			t.Fatalf("%v, %v", sel, err)
+		}
+	})
+	if allocs > 2 { // those of String
+		t.Errorf("%v allocations, want none to parse", allocs)
+	}
+	for text, want := range map[string]string{`{selector: {matchLabels: {copy: you}}}`: "copy=you", `{}`: ""} {
+		if sel, err := s.selectionOf(copyOf(t, "all", text)); err != nil || sel.selector.String() != want {
+			t.Errorf("%s: %v, %v", text, sel, err)
+		}
+	}
+}

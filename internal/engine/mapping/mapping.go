@@ -13,6 +13,7 @@ package mapping
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
@@ -42,6 +43,8 @@ type Shape struct {
 	// custom reports whether a resource is a custom resource; nil for all.
 	custom  func(object.Resource) bool
 	tracker *parts.Tracker
+	// lastParsed is the selection of the parent that was used last.
+	lastParsed atomic.Pointer[parsed]
 }
 
 var _ shape.Shape = (*Shape)(nil)

@@ -38,7 +38,7 @@ spec:
 // order, from a view that lags behind, fails in the middle of a plan, and starts again. In the end
 // the outputs are those of one pass over all inputs, from the same state.
 func TestPartsEqualOnePass(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range seeds(200) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			c := newCluster(t, rand.New(rand.NewPCG(seed, 0)))
 			for range 120 {
@@ -61,6 +61,14 @@ func TestPartsEqualOnePass(t *testing.T) {
 			}
 		})
 	}
+}
+
+// seeds returns the number of random histories: a tenth in a short run.
+func seeds(all uint64) uint64 {
+	if testing.Short() {
+		return all / 10
+	}
+	return all
 }
 
 // cluster is an API server with users, and an engine with one parent.

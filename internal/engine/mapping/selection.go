@@ -24,10 +24,29 @@ type selection struct {
 	namespaces labels.Selector
 }
 
-// selectionOf returns the selection of a parent. An absent or empty selector selects everything.
+// parsed is the selection of a parent, or the fault of its selectors.
+type parsed struct {
+	parent    *object.Object
+	selection selection
+	err       error
+}
+
+// selectionOf returns the selection of a parent. It is parsed once for each version of the parent
+// while parts of one parent follow each other, as in a round. The error is a *shape.ParentError.
+func (s *Shape) selectionOf(parent *object.Object) (selection, error) {
+	last := s.lastParsed.Load()
+	if last == nil || last.parent != parent {
+		last = &parsed{parent: parent}
+		last.selection, last.err = s.parseSelection(parent)
+		s.lastParsed.Store(last)
+	}
+	return last.selection, last.err
+}
+
+// parseSelection returns the selection of a parent. An absent or empty selector selects everything.
 // The error is a *shape.ParentError. A departing parent without a valid selector selects nothing:
 // its finalizer must not wait for a correction of the selector.
-func (s *Shape) selectionOf(parent *object.Object) (selection, error) {
+func (s *Shape) parseSelection(parent *object.Object) (selection, error) {
 	sel := selection{parent: parent.UID(), namespace: parent.Namespace()}
 	var err error
 	if sel.selector, err = selectorAt(parent, "selector"); err == nil && !s.rules.Resource.Namespaced {

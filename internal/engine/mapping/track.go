@@ -3,12 +3,12 @@ package mapping
 import (
 	"slices"
 
-	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/mapper"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/internal/engine/loop"
 	"github.com/hookloop/hookloop/internal/engine/parts"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -44,7 +44,7 @@ func (s *Shape) End(r view.Reader, key hook.Key, gone bool, result parts.Result)
 }
 
 // noting returns a mapper that also notes the inputs of the parts that m returns.
-func (s *Shape) noting(c *controller.Controller[hook.Key], m mapper.Func[hook.Key]) mapper.Func[hook.Key] {
+func (s *Shape) noting(c *loop.Loop[hook.Key], m mapper.Func[hook.Key]) mapper.Func[hook.Key] {
 	return func(old, current *object.Object) []hook.Key {
 		keys := m(old, current)
 		for _, key := range keys {

@@ -9,11 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/cache"
-	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/internal/engine/cachetest"
+	"github.com/hookloop/hookloop/internal/engine/loop"
 	"github.com/hookloop/hookloop/internal/engine/parts"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/shape"
@@ -26,7 +26,7 @@ type live struct {
 	random *rand.Rand
 	server *cachetest.Server
 	shape  *Shape
-	run    *controller.Controller[hook.Key]
+	run    *loop.Loop[hook.Key]
 	// uid and generation are the parent's, and selected is the label that it selects.
 	uid, generation int
 	selected        string
@@ -54,16 +54,16 @@ func newLive(t *testing.T, seed uint64) *live {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	w.run = controller.New[hook.Key]("map/copy", controller.Settings{Cache: c, Clock: clock.RealClock{}, Workers: 2})
+	w.run = loop.New[hook.Key]("map/copy", loop.Settings{Cache: c, Clock: clock.RealClock{}, Workers: 2})
 	s.Watch(w.run)
 	s.tracker.Start(clock.RealClock{}, liveQueue{w.run})
-	w.run.Reconcile(controller.Func[hook.Key](w.reconcile))
+	w.run.Reconcile(loop.Func[hook.Key](w.reconcile))
 	return w
 }
 
 // liveQueue is the queue of a controller.
 type liveQueue struct {
-	run *controller.Controller[hook.Key]
+	run *loop.Loop[hook.Key]
 }
 
 func (q liveQueue) Part(key hook.Key) { q.run.Enqueue(key, queue.Resync, queue.Cause{}) }
@@ -72,11 +72,11 @@ func (q liveQueue) Parent(key hook.Key, after time.Duration) {
 }
 
 // reconcile observes one key, as the pipeline does.
-func (w *live) reconcile(_ context.Context, item queue.Item[hook.Key]) (controller.Result, error) {
+func (w *live) reconcile(_ context.Context, item queue.Item[hook.Key]) (loop.Result, error) {
 	w.shape.Begin(item)
 	observed, err := w.shape.Observe(shape.Input{Reader: w.run.Reader(), Key: item.Key})
 	if err != nil {
-		return controller.Result{}, err
+		return loop.Result{}, err
 	}
 	if observed == nil {
 		w.shape.tracker.Forget(item.Key)
@@ -84,7 +84,7 @@ func (w *live) reconcile(_ context.Context, item queue.Item[hook.Key]) (controll
 	if item.Key.Part != "" {
 		w.shape.End(w.run.Reader(), item.Key, observed == nil, parts.Result{Converged: true})
 	}
-	return controller.Result{}, nil
+	return loop.Result{}, nil
 }
 
 // step changes something at random.

@@ -6,18 +6,18 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/mapper"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/internal/engine/loop"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Watch declares the watched resources to a controller that is not running yet. The event of a
 // parent enqueues its own key; that of an input or of an output enqueues its part alone.
-func (s *Shape) Watch(c *controller.Controller[hook.Key]) {
+func (s *Shape) Watch(c *loop.Loop[hook.Key]) {
 	index := newSelections(s)
 	if s.namespaces.Plural != "" { // before the parents, so that the first list finds none of them
 		c.Watch(s.namespaces, s.noting(c, func(old, current *object.Object) []hook.Key {
@@ -142,7 +142,7 @@ func (x *selections) selects(parent hook.Key, o *object.Object) bool {
 
 // namespaceChanged maps a namespace to the parts of its objects, if a parent selects the namespace
 // only before or only after the event.
-func (x *selections) namespaceChanged(c *controller.Controller[hook.Key], old, current *object.Object) []hook.Key {
+func (x *selections) namespaceChanged(c *loop.Loop[hook.Key], old, current *object.Object) []hook.Key {
 	parents := x.namespaceEvent(old, current)
 	if len(parents) == 0 {
 		return nil

@@ -18,6 +18,9 @@ type part struct {
 	// that were replaced before the part was synced.
 	progress progress
 	leftOut  int
+	// deferred reports that the part is to be synced again after the first syncs of the round, and
+	// again that it is in the queue for that.
+	deferred, again bool
 	// failed reports that the last sync of the part had a fault, finalized that the finalize hook
 	// has finished with it, and traced that its syncs of this round are traced.
 	failed, finalized, traced bool

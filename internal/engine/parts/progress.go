@@ -126,6 +126,20 @@ func (t *Tracker) Begin(key hook.Key) {
 	t.fill(p)
 }
 
+// Defer reports whether a part need not be synced yet, because parts of its parent wait for their
+// first sync of a round: these come first. The part is added to the queue after them, unless it is
+// synced before that for another reason.
+func (t *Tracker) Defer(key hook.Key) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p, of := t.find(key)
+	if of == nil || !p.round.beginning() {
+		return false
+	}
+	p.round.deferPart(of)
+	return true
+}
+
 // Result is the end of the sync of a part.
 type Result struct {
 	// Fault identifies the fault that is reported; empty for none. Reason and Message describe it.

@@ -33,11 +33,11 @@ const (
 )
 
 // round syncs all parts of a parent once: a bounded number is in the queue, and the next ones
-// follow as syncs begin. A part that is synced for another reason counts, too. A new round replaces
-// the present one.
+// follow as syncs begin. A part that is synced for another reason counts, too. Deferred parts
+// follow when all others have begun. A new round replaces the present one.
 //
 // Invariant: total, queued, synced and converged count the parts by their progress; a converged
-// part is also synced.
+// part is also synced. again counts the parts with again set.
 type round struct {
 	began time.Time
 	// ended reports that all parts had converged once.
@@ -46,8 +46,10 @@ type round struct {
 	// parent's change, and departing that the parts are finalized.
 	change, inTrace, departing bool
 	// rest are the parts that were waiting when the round began and may still be.
-	rest                             []*part
-	total, queued, synced, converged int
+	rest []*part
+	// deferredParts are the parts that were deferred and may still be.
+	deferredParts                           []*part
+	total, queued, synced, converged, again int
 	// traced and ownTraced count towards maxTraced.
 	traced, ownTraced int
 }
@@ -64,10 +66,13 @@ func newRound(began time.Time, parts map[string]*part, departing bool) round {
 		case outside, synced, converged:
 			p.leftOut = 0
 		}
-		p.progress, p.finalized, p.traced = outside, false, false
-		if p.input != undecidedInput || departing {
-			p.progress = waiting
+		p.progress, p.finalized, p.traced, p.again = outside, false, false, false
+		switch {
+		case p.input != undecidedInput || departing:
+			p.progress, p.deferred = waiting, false
 			r.rest = append(r.rest, p)
+		case p.deferred:
+			r.deferredParts = append(r.deferredParts, p)
 		}
 	}
 	r.total = len(r.rest)
@@ -91,11 +96,51 @@ func (r *round) next() *part {
 	if len(r.rest) == 0 {
 		r.rest = nil
 	}
+	return r.nextDeferred()
+}
+
+// nextDeferred returns the deferred part to add to the queue; nil if the queue has enough, a part
+// has not begun, or no part is deferred.
+func (r *round) nextDeferred() *part {
+	for r.again < maxQueued && !r.beginning() && len(r.deferredParts) > 0 {
+		p := r.deferredParts[0]
+		r.deferredParts = r.deferredParts[1:]
+		if p.deferred {
+			p.deferred, p.again = false, true
+			r.again++
+			return p
+		}
+	}
+	if len(r.deferredParts) == 0 {
+		r.deferredParts = nil
+	}
 	return nil
+}
+
+// beginning reports whether a part has not begun its first sync of the round.
+func (r *round) beginning() bool { return len(r.rest) > 0 || r.queued > 0 }
+
+// deferPart has a part synced again after the first syncs of the round. One that waits for its
+// first sync needs no other.
+func (r *round) deferPart(p *part) {
+	if p.progress == waiting || p.progress == queued || p.deferred {
+		return
+	}
+	p.deferred = true
+	r.deferredParts = append(r.deferredParts, p)
+}
+
+// undefer notes that a part needs no other sync.
+func (r *round) undefer(p *part) {
+	if p.again {
+		r.again--
+	}
+	p.deferred, p.again = false, false
 }
 
 // begin notes that a sync of a part begins.
 func (r *round) begin(p *part) {
+	r.undefer(p)
 	switch p.progress {
 	case queued:
 		r.queued--
@@ -119,6 +164,7 @@ func (r *round) end(p *part, isConverged bool) {
 
 // leave takes a part out that is gone.
 func (r *round) leave(p *part) {
+	r.undefer(p)
 	if p.progress == outside {
 		return
 	}

@@ -198,7 +198,7 @@ func (t *Tracker) forget(p *parent) {
 	delete(t.byRef, p.key.Parent)
 	for _, of := range p.parts {
 		p.failures.clear(of)
-		of.progress, of.finalized, of.traced = outside, false, false
+		of.progress, of.finalized, of.traced, of.deferred, of.again = outside, false, false, false, false
 		if of.input != undecidedInput {
 			p.setInput(of, NoInput)
 		}
