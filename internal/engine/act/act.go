@@ -16,6 +16,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/panics"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -53,8 +54,13 @@ func (w *Writer) All(ctx context.Context, actions []plan.Action) []Outcome {
 	return outcomes
 }
 
-// run carries out independent actions, at most Parallel at a time.
+// run carries out independent actions, at most Parallel at a time. A single one, which most syncs
+// with writes have, needs no goroutine: its stack would have to grow for each request.
 func (w *Writer) run(ctx context.Context, actions []plan.Action, outcomes []Outcome) {
+	if len(actions) == 1 {
+		outcomes[0] = w.one(ctx, actions[0])
+		return
+	}
 	var wait sync.WaitGroup
 	slots := make(chan struct{}, Parallel)
 	for i, action := range actions {
@@ -62,10 +68,6 @@ func (w *Writer) run(ctx context.Context, actions []plan.Action, outcomes []Outc
 		wait.Go(func() {
 			defer func() { <-slots }()
 			outcomes[i] = w.one(ctx, action)
-			var panicked *panics.Error
-			if errors.As(outcomes[i].Err, &panicked) {
-				outcomes[i].Err = fmt.Errorf("%s %s: internal error: %s", action.Verb, action.Ref, panicked.Error())
-			}
 		})
 	}
 	wait.Wait()
@@ -74,6 +76,11 @@ func (w *Writer) run(ctx context.Context, actions []plan.Action, outcomes []Outc
 // one carries out one action. A panic becomes an error.
 func (w *Writer) one(ctx context.Context, action plan.Action) (o Outcome) {
 	o.Action = action
+	defer func() {
+		if panicked := (*panics.Error)(nil); errors.As(o.Err, &panicked) {
+			o.Err = fmt.Errorf("%s %s: internal error: %s", action.Verb, action.Ref, panicked.Error())
+		}
+	}()
 	defer panics.Recover(ctx, &o.Err, "panic in a write")
 	if action.Desired == 0 { // no child: its warnings are for the log
 		o.Object, o.Err = w.Do(ctx, action)
@@ -89,43 +96,58 @@ func (w *Writer) one(ctx context.Context, action plan.Action) (o Outcome) {
 // object if there was no need to delete it. The error is ErrStale if the object has changed,
 // vanished or been replaced; every other error names the action. An object beside an error is the
 // result of a part of the action (Outcome).
-func (w *Writer) Do(ctx context.Context, a plan.Action) (written *object.Object, err error) {
-	ctx, span := w.start(ctx, a)
+func (w *Writer) Do(ctx context.Context, a plan.Action) (*object.Object, error) {
+	return w.guarded(ctx, a, "", wrapError, func(ctx context.Context) (*object.Object, error) {
+		return w.perform(ctx, a)
+	})
+}
+
+// guarded runs the requests of one action, of an object or of its subresource: in its span, within
+// its scope and under one epoch of the fence. wrap names the action in an error.
+func (w *Writer) guarded(
+	ctx context.Context, a plan.Action, subresource string, wrap func(plan.Action, error) error,
+	perform func(context.Context) (*object.Object, error),
+) (written *object.Object, err error) {
+	ctx, span := w.start(ctx, a, subresource)
 	defer func() { w.end(span, a, err) }()
 	if err := checkScope(a); err != nil {
 		return nil, err
 	}
 	ctx, end, err := w.Fence.Begin(ctx) // all requests of one action are of one epoch
 	if err != nil {
-		return nil, wrapError(a, err)
+		return nil, wrap(a, err)
 	}
 	defer end()
-	switch a.Verb {
-	case plan.Create:
-		written, err = w.create(ctx, a)
-	case plan.Update:
-		written, err = w.update(ctx, a)
-	case plan.ServerSideApply:
-		written, err = w.serverSide(ctx, a)
-	case plan.Delete:
-		written, err = w.delete(ctx, a)
-	case plan.Adopt, plan.Release:
-		written, err = w.patchOwner(ctx, a)
-	case plan.AddFinalizer, plan.RemoveFinalizer:
-		written, err = w.patchFinalizers(ctx, a)
-	case plan.PatchMetadata, plan.Tag:
-		written, err = w.patchLabels(ctx, a)
-	default:
-		err = fmt.Errorf("unknown verb %q", a.Verb)
-	}
-	if err != nil {
-		return written, wrapError(a, err)
+	if written, err = perform(ctx); err != nil {
+		return written, wrap(a, err)
 	}
 	return written, nil
 }
 
+// perform carries out one action by its verb.
+func (w *Writer) perform(ctx context.Context, a plan.Action) (*object.Object, error) {
+	switch a.Verb {
+	case plan.Create:
+		return w.create(ctx, a)
+	case plan.Update:
+		return w.update(ctx, a)
+	case plan.ServerSideApply:
+		return w.serverSide(ctx, a)
+	case plan.Delete:
+		return w.delete(ctx, a)
+	case plan.Adopt, plan.Release:
+		return w.patchOwner(ctx, a)
+	case plan.AddFinalizer, plan.RemoveFinalizer:
+		return w.patchFinalizers(ctx, a)
+	case plan.PatchMetadata, plan.Tag, PatchLabels:
+		return w.patchLabels(ctx, a)
+	default:
+		return nil, fmt.Errorf("unknown verb %q", a.Verb)
+	}
+}
+
 // checkScope refuses a write if its target does not fit its resource: a namespaced object needs a
-// namespace, a cluster-scoped one must have none.
+// namespace, a cluster-scoped one must have none. Name and namespace must be segments of a URL.
 func checkScope(a plan.Action) error {
 	switch {
 	case a.Ref.Name == "":
@@ -134,6 +156,11 @@ func checkScope(a plan.Action) error {
 		return fmt.Errorf("%s %s: the resource is namespaced, expected a namespace", a.Verb, a.Ref)
 	case !a.Resource.Namespaced && a.Ref.Namespace != "":
 		return fmt.Errorf("%s %s: the resource is cluster-scoped, expected no namespace", a.Verb, a.Ref)
+	}
+	for field, text := range map[string]string{"name": a.Ref.Name, "namespace": a.Ref.Namespace} {
+		if faults := content.IsPathSegmentName(text); len(faults) > 0 { // the URL would lead elsewhere
+			return fmt.Errorf("%s %s: the %s %s", a.Verb, a.Ref, field, faults[0])
+		}
 	}
 	return nil
 }

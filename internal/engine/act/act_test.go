@@ -256,22 +256,26 @@ func TestDeletesComeFirst(t *testing.T) {
 	}
 }
 
-// TestPanicInAWrite is an error of that write only.
+// TestPanicInAWrite is an error of that write only, beside another one and alone.
 func TestPanicInAWrite(t *testing.T) {
 	s := serve(t, func(string) (int, any) { return http.StatusOK, page("a", nil) })
 	bad := action(plan.Create, "a")
 	bad.Body = map[string]any{"panics": panicking{}}
-	outcomes := s.All(t.Context(), []plan.Action{bad, action(plan.Create, "b")})
-	if err := outcomes[0].Err; err == nil ||
-		!strings.Contains(err.Error(), `create Page.v1 "shop/a": internal error: panic: on purpose`) {
-		t.Errorf("error %v", err)
-	}
-	var panicked *panics.Error
-	if errors.As(outcomes[0].Err, &panicked) {
-		t.Error("the error is a *panics.Error, want one that is not taken for a panic of the sync")
-	}
-	if err := outcomes[1].Err; err != nil {
-		t.Errorf("the other write: %v", err)
+	for _, actions := range [][]plan.Action{{bad, action(plan.Create, "b")}, {bad}} {
+		outcomes := s.All(t.Context(), actions)
+		if err := outcomes[0].Err; err == nil ||
+			!strings.Contains(err.Error(), `create Page.v1 "shop/a": internal error: panic: on purpose`) {
+			t.Errorf("error %v", err)
+		}
+		var panicked *panics.Error
+		if errors.As(outcomes[0].Err, &panicked) {
+			t.Error("the error is a *panics.Error, want one that is not taken for a panic of the sync")
+		}
+		for _, other := range outcomes[1:] {
+			if other.Err != nil {
+				t.Errorf("the other write: %v", other.Err)
+			}
+		}
 	}
 }
 

@@ -2,13 +2,9 @@ package act
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/trace"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"github.com/hookloop/hookloop/internal/engine/plan"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -17,36 +13,19 @@ import (
 func (w *Writer) ReplaceStatus(
 	ctx context.Context, r object.Resource, o *object.Object, status map[string]any,
 ) (*object.Object, error) {
-	subresource := ""
-	if r.HasStatus {
-		subresource = "status"
-	}
-	ctx, span := w.Tracer.Start(ctx, spanName("patch", r, subresource), trace.WithSpanKind(trace.SpanKindClient),
-		trace.WithAttributes(attribute.String("hookloop.write.verb", "status"),
-			attribute.String("hookloop.write.resource", r.String()),
-			attribute.String("k8s.namespace.name", o.Namespace()),
-			attribute.String("hookloop.write.name", o.Name())),
-	)
-	defer span.End()
-	written, err := w.Patch(ctx, r, o.Ref(), types.JSONPatchType, replacement(o, status), subresource)
-	err = statusError(o, err)
-	result := resultOf(err)
-	if err != nil {
-		span.SetStatus(codes.Error, result)
-	}
-	w.Meter.Wrote("status", result)
-	span.SetAttributes(attribute.String("hookloop.write.result", result))
-	return written, err
+	subresource := statusOf(r)
+	a := plan.Action{Verb: PatchStatus, Resource: r, Ref: o.Ref(), UID: o.UID(), ResourceVersion: o.ResourceVersion()}
+	return w.guarded(ctx, a, subresource, wrapError, func(ctx context.Context) (*object.Object, error) {
+		return w.Patch(ctx, r, o.Ref(), types.JSONPatchType, replacement(o, status), subresource)
+	})
 }
 
-func statusError(o *object.Object, err error) error {
-	if err == nil {
-		return nil
+// statusOf returns the subresource that holds a resource's status; empty for the object itself.
+func statusOf(r object.Resource) string {
+	if r.HasStatus {
+		return "status"
 	}
-	if apierrors.IsConflict(err) || Gone(err) {
-		err = ErrStale
-	}
-	return fmt.Errorf("status of %s: %w", o.Ref(), err)
+	return ""
 }
 
 // replacement returns the JSON patch (RFC 6902) that sets the whole status. It replaces the

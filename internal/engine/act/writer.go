@@ -4,18 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/expectations"
 	"github.com/hookloop/hookloop/internal/engine/plan"
-	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	metricnoop "go.opentelemetry.io/otel/metric/noop"
-	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
-	tracenoop "go.opentelemetry.io/otel/trace/noop"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,6 +40,8 @@ type Settings struct {
 	Clock  clock.PassiveClock
 	// Fence is checked by all requests; it may be nil.
 	Fence *Fence
+	// Writes takes the writes for the reads of Go controllers; nil makes one.
+	Writes *expectations.Ledger
 	// Strict makes the API server refuse a child with unknown or duplicate fields. Otherwise it
 	// drops such fields, and warns.
 	Strict bool
@@ -60,15 +57,10 @@ func NewWriter(s Settings) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client for writes: %w", err)
 	}
+	if s.Writes == nil {
+		s.Writes = expectations.NewLedger(0)
+	}
 	return &Writer{client: client, Settings: s}, nil
-}
-
-// propagate passes the trace context on, so that the API server's own spans can be found from ours.
-// It makes no spans: the writer does.
-func propagate(next http.RoundTripper) http.RoundTripper {
-	return otelhttp.NewTransport(next,
-		otelhttp.WithTracerProvider(tracenoop.NewTracerProvider()), otelhttp.WithMeterProvider(metricnoop.NewMeterProvider()),
-		otelhttp.WithPropagators(propagation.TraceContext{}))
 }
 
 // Get reads one object live. If the object does not exist, the error is an API error (IsNotFound).
@@ -122,7 +114,7 @@ func (w *Writer) create(ctx context.Context, a plan.Action) (*object.Object, err
 	if err != nil {
 		return nil, err
 	}
-	expectations.Written(ctx, a.Resource, created)
+	w.wrote(ctx, a.Resource, created)
 	if a.Manager == "" {
 		return created, nil
 	}
@@ -159,24 +151,41 @@ func (w *Writer) delete(ctx context.Context, a plan.Action) (*object.Object, err
 			return same, err
 		}
 	}
-	background, preconditions := metav1.DeletePropagationBackground, &metav1.Preconditions{UID: &a.UID}
+	preconditions := &metav1.Preconditions{UID: &a.UID}
 	if a.ResourceVersion != "" {
 		preconditions.ResourceVersion = &a.ResourceVersion
 	}
-	data, err := json.Marshal(&metav1.DeleteOptions{
-		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
-		Preconditions:     preconditions,
-		PropagationPolicy: &background,
-	})
+	return nil, w.deleteObject(ctx, a, preconditions, metav1.DeletePropagationBackground)
+}
+
+// deleteObject sends a delete and records it.
+func (w *Writer) deleteObject(
+	ctx context.Context, a plan.Action, preconditions *metav1.Preconditions, policy metav1.DeletionPropagation,
+) error {
+	options := &metav1.DeleteOptions{
+		TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
+		Preconditions: preconditions,
+	}
+	if policy != "" {
+		options.PropagationPolicy = &policy
+	}
+	data, err := json.Marshal(options)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	request := w.client.Delete().AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...)
-	if _, err = w.raw(ctx, request.SetHeader("Content-Type", "application/json").Body(data)); err != nil {
-		return nil, err
+	answer, err := w.raw(ctx, request.SetHeader("Content-Type", "application/json").Body(data))
+	if err != nil {
+		return err
 	}
 	expectations.Deleted(ctx, a.Resource, a.Ref, a.UID)
-	return nil, nil
+	// The answer is the object if finalizers or a grace period keep it, and a Status if it is gone.
+	if o, err := object.Decode(answer); err == nil && o.UID() == a.UID {
+		w.Writes.Written(a.Resource, o)
+	} else {
+		w.Writes.Removed(a.Resource, a.Ref, a.UID, a.ResourceVersion)
+	}
+	return nil
 }
 
 // dryRun returns the object if a PUT of the action's body would not change it, and nil if it would.
@@ -222,9 +231,15 @@ func (w *Writer) send(ctx context.Context, request *rest.Request) (*object.Objec
 func (w *Writer) write(ctx context.Context, r object.Resource, request *rest.Request) (*object.Object, error) {
 	written, err := w.send(ctx, request)
 	if err == nil {
-		expectations.Written(ctx, r, written)
+		w.wrote(ctx, r, written)
 	}
 	return written, err
+}
+
+// wrote records a write for the present reconcile, and for all reads of Go controllers.
+func (w *Writer) wrote(ctx context.Context, r object.Resource, written *object.Object) {
+	expectations.Written(ctx, r, written)
+	w.Writes.Written(r, written)
 }
 
 // path returns the URL path of one object, or of a resource's collection if name is empty.
@@ -255,6 +270,8 @@ var requests = map[plan.Verb]string{
 	plan.RemoveFinalizer: "patch",
 	plan.PatchMetadata:   "patch",
 	plan.Tag:             "patch",
+	PatchLabels:          "patch",
+	PatchStatus:          "patch",
 }
 
 // spanName returns the name of a request's span: "update deployments.apps", "patch
@@ -267,16 +284,16 @@ func spanName(request string, r object.Resource, subresource string) string {
 	return name
 }
 
-func (w *Writer) start(ctx context.Context, a plan.Action) (context.Context, trace.Span) {
-	return w.Tracer.Start(
-		ctx,
-		spanName(requests[a.Verb], a.Resource, ""),
-		trace.WithSpanKind(trace.SpanKindClient),
-		trace.WithAttributes(attribute.String("hookloop.write.verb", string(a.Verb)),
+func (w *Writer) start(ctx context.Context, a plan.Action, subresource string) (context.Context, trace.Span) {
+	ctx, span := w.Tracer.Start(ctx, spanName(requests[a.Verb], a.Resource, subresource),
+		trace.WithSpanKind(trace.SpanKindClient))
+	if span.IsRecording() {
+		span.SetAttributes(attribute.String("hookloop.write.verb", string(a.Verb)),
 			attribute.String("hookloop.write.resource", a.Resource.String()),
 			attribute.String("k8s.namespace.name", a.Ref.Namespace),
-			attribute.String("hookloop.write.name", a.Ref.Name), attribute.String("hookloop.write.why", a.Why)),
-	)
+			attribute.String("hookloop.write.name", a.Ref.Name), attribute.String("hookloop.write.why", a.Why))
+	}
+	return ctx, span
 }
 
 func (w *Writer) end(span trace.Span, a plan.Action, err error) {

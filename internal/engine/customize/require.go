@@ -33,8 +33,11 @@ func (c *Customizer) require(ctx context.Context, next *hook.Opened, q *hook.Que
 		return nil, err
 	}
 	var before []hook.RelatedRule
-	for range maxRounds {
+	for round := range maxRounds {
 		answer, err := askWith(ctx, next, q, groups)
+		if err != nil && round == 0 && shown != nil {
+			answer, err = c.askAgain(ctx, next, q, shown, err)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -100,6 +103,24 @@ func askWith(
 	with := *q
 	with.Related = groups
 	return next.Ask(ctx, &with)
+}
+
+// askAgain asks a hook without related objects after it has failed with those of earlier
+// requirements. The failure may be due to them, because they may lack what the parent now requires;
+// and the parent would wait for changes of the wrong objects. If the hook requires the same as
+// before, its failure counts.
+func (c *Customizer) askAgain(
+	ctx context.Context, next *hook.Opened, q *hook.Question, shown *ruleSet, failure error,
+) (*hook.Answer, error) {
+	var e *hook.Error
+	if !errors.As(failure, &e) || e.Kind != hook.Rejected && e.Kind != hook.Failed {
+		return nil, failure
+	}
+	answer, err := askWith(ctx, next, q, nil)
+	if err != nil || satisfied(shown, answer) {
+		return nil, failure
+	}
+	return answer, nil
 }
 
 // satisfied reports whether an answer requires exactly the objects of its question. A fatal answer

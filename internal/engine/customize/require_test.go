@@ -2,6 +2,7 @@ package customize
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -113,6 +114,53 @@ func TestRequirementsAreShown(t *testing.T) {
 		open, _ := r.server.Watches(pages)
 		return open == 0
 	})
+}
+
+// TestRequirementsMoveAlthoughTheHookFails moves the requirement of a hook that fails while it is
+// not shown the object. It is asked again without the objects of the old requirement, so that its
+// new requirement is known, and an event of that object reconciles the parent.
+func TestRequirementsMoveAlthoughTheHookFails(t *testing.T) {
+	for _, kind := range []hook.Kind{hook.Rejected, hook.Failed} {
+		t.Run(string(kind), func(t *testing.T) {
+			r := newRequiring(t, nil)
+			pointer := "a"
+			var rounds []string
+			next := hook.Func(func(_ context.Context, q *hook.Question) (*hook.Answer, error) {
+				shown := "nothing"
+				for _, g := range q.Related {
+					shown = "none"
+					for _, o := range g.Objects {
+						shown = o.Name()
+					}
+				}
+				rounds = append(rounds, shown)
+				if shown != "nothing" && shown != pointer {
+					return nil, &hook.Error{Kind: kind, Err: errors.New("it is not there")}
+				}
+				return &hook.Answer{Requirements: []hook.RelatedRule{ruleNamed("", pointer)}}, nil
+			})
+			ask := func(fails bool, want ...string) {
+				t.Helper()
+				rounds = nil
+				_, err := r.Wrap(&hook.Opened{Hook: next, Address: "here"}).Ask(t.Context(), about(t, "web"))
+				if (err != nil) != fails {
+					t.Errorf("error %v, want one: %t", err, fails)
+				}
+				if diff := cmp.Diff(want, rounds); diff != "" {
+					t.Errorf("rounds (-want +got):\n%s", diff)
+				}
+			}
+			ask(false, "nothing", "a")
+			pointer = "c"
+			ask(true, "a", "nothing", "none")
+			r.server.Put(pages, page("shop", "c"))
+			r.awaitQueued("web")
+			ask(false, "c")
+			r.server.Delete(pages, "shop", "c")
+			r.awaitQueued("web")
+			ask(true, "none", "nothing")
+		})
+	}
 }
 
 // TestGroupsComeBackByName shows two rules about one resource in two groups, and those without a

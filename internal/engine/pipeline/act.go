@@ -80,6 +80,7 @@ func (r *run) write(ctx context.Context, actions []plan.Action) ([]act.Outcome, 
 	outcomes := r.Writer.All(ctx, actions)
 	var done []plan.Action
 	for _, o := range outcomes {
+		r.observeWrite(o)
 		r.noteWrite(o)
 		r.recordWarnings(ctx, o)
 		if o.Err == nil && (o.Action.Verb != plan.Delete || o.Object == nil) {

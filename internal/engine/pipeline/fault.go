@@ -48,6 +48,7 @@ func (r *run) reportFault(ctx context.Context, f fault, err error) {
 		return
 	}
 	written, condErr := r.Status.SetCondition(ctx, r.Clock, r.resource, r.parent, c)
+	r.observeStatus(r.parent, written, nil) // of an error, the log has the line
 	switch {
 	case errors.Is(condErr, act.ErrStale): // the retry reports it
 	case condErr != nil:

@@ -6,16 +6,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/internal/engine/loop"
 	"k8s.io/klog/v2"
 )
 
 // verdict is the end of a sync.
 type verdict struct {
 	result string
-	next   controller.Result
+	next   loop.Result
 	retry  error
 	// fault identifies the fault that was reported; empty for none.
 	fault string
@@ -37,14 +37,14 @@ func (r *run) judge(ctx context.Context, err error) verdict {
 	}
 	switch f.retry {
 	case later, pause:
-		v.next = controller.Result{RequeueAfter: f.after, Priority: queue.Child}
+		v.next = loop.Result{RequeueAfter: f.after, Priority: queue.Child}
 		return v
 	case onChange:
 		return v
 	case backoff, quiet:
 	}
 	if probed > 0 {
-		v.next = controller.Result{RequeueAfter: probed, Priority: queue.Child, Skipped: true}
+		v.next = loop.Result{RequeueAfter: probed, Priority: queue.Child, Skipped: true}
 		return v
 	}
 	v.retry = err
@@ -83,5 +83,5 @@ func (r *run) good() verdict {
 	if r.tally.writes == 0 {
 		result = "converged"
 	}
-	return verdict{result: result, next: controller.Result{RequeueAfter: r.resync, Priority: queue.Resync}}
+	return verdict{result: result, next: loop.Result{RequeueAfter: r.resync, Priority: queue.Resync}}
 }

@@ -16,13 +16,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/view"
 	"github.com/hookloop/hookloop/internal/engine/change"
 	"github.com/hookloop/hookloop/internal/engine/circuit"
+	"github.com/hookloop/hookloop/internal/engine/loop"
 	"github.com/hookloop/hookloop/internal/panics"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,7 +37,7 @@ type Pipeline struct {
 	rejectsConditions sync.Map
 }
 
-var _ controller.Reconciler[hook.Key] = (*Pipeline)(nil)
+var _ loop.Reconciler[hook.Key] = (*Pipeline)(nil)
 
 // New returns a Pipeline. Close ends it.
 func New(s Settings) *Pipeline { return &Pipeline{Settings: s, states: newStates(s.Account)} }
@@ -48,7 +48,7 @@ func (p *Pipeline) Close() { p.states.account.Close() }
 // Reconcile runs one sync of item's parent: span, recovery, report and outcome on every path. The
 // returned error asks for a retry with backoff. A fault that waits for a change is reported, and
 // returns no error.
-func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (controller.Result, error) {
+func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (loop.Result, error) {
 	started := p.Clock.Now()
 	defer p.states.release(item.Key)
 	run := &run{Pipeline: p, item: item, resource: p.resource(item.Key), state: p.states.of(item.Key)}
@@ -56,7 +56,7 @@ func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (co
 		p.Recorder.Synced(p.Name, Outcome{
 			Key: item.Key, Waited: item.Waited, Result: "echo", OpenCircuits: p.states.openCircuits(),
 		})
-		return controller.Result{Skipped: true}, nil
+		return loop.Result{Skipped: true}, nil
 	}
 	err := run.find()
 	ctx = run.begin(ctx)
@@ -64,7 +64,9 @@ func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (co
 		err = run.recovered(ctx)
 	}
 	verdict := run.judge(ctx, err)
+	work := run.work(verdict)
 	run.end(verdict)
+	run.notify(verdict, err, p.Clock.Since(started))
 	p.Recorder.Synced(p.Name, Outcome{
 		Key:           item.Key,
 		Result:        verdict.result,
@@ -79,11 +81,25 @@ func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (co
 		Fault:         verdict.fault,
 		Converged:     err == nil && (run.tally.converged || run.tally.gone),
 		Finalized:     err == nil && run.tally.finalized,
+		Work:          work,
 	})
 	if !run.tally.gone {
 		p.forgetAgain(item.Key, run.state)
 	}
 	return verdict.next, verdict.retry
+}
+
+// IsEcho reports whether the only causes of a sync are events of children in the versions that the
+// key's last sync has written, or has found as desired. The caller has the item from the queue.
+func (p *Pipeline) IsEcho(item queue.Item[hook.Key]) bool {
+	state := p.states.find(item.Key)
+	if state == nil || item.Attempt > 0 || item.Count == 0 || item.Count > len(item.Causes) {
+		return false
+	}
+	return !slices.ContainsFunc(item.Causes, func(c queue.Cause) bool {
+		known := state.converged[c.Ref].ResourceVersion
+		return c.Kind != queue.CauseChild || c.Deleted || known == "" || known != c.ResourceVersion
+	})
 }
 
 // resource returns the parents' resource that a key belongs to.
@@ -148,6 +164,8 @@ type run struct {
 	state    *parentState
 	span     trace.Span
 	change   change.ID
+	// provisional reports that the trace is exported only if the sync writes something or fails.
+	provisional bool
 	// found is the parent in the view when the sync begins; nil if it is gone, or if the view is
 	// not known.
 	found *object.Object
@@ -161,12 +179,16 @@ type run struct {
 	// hook names the hook that was asked last, for errors about its answer.
 	hook   string
 	tally  tally
+	seen   observation
 	resync time.Duration
 }
 
 // tally counts what a sync did, for its span and its outcome.
 type tally struct {
 	children, writes, unchanged, pending, held, waiting int
+	// calls counts the calls of hooks, and asking is how long they took.
+	calls  int
+	asking time.Duration
 	// rewrites counts the fields that were to be rewritten; tripped is the one that opened the
 	// circuit.
 	rewrites int

@@ -40,6 +40,8 @@ type Settings struct {
 	Status   *report.Status
 	Events   Events
 	Recorder Recorder
+	// Observer may be nil.
+	Observer Observer
 	Tracer   trace.Tracer
 	Clock    clock.PassiveClock
 	// Reach may be nil; then every parent has its own backoff.
@@ -128,4 +130,25 @@ type Outcome struct {
 	// nil. OpenCircuits is the number of the controller's parents with an open circuit.
 	Tripped      *circuit.Field
 	OpenCircuits int
+	// Work is what the sync did. It is zero for the result "echo".
+	Work Work
+}
+
+// Work is what one sync did.
+type Work struct {
+	// Parent is the UID of the parent; empty if it is not known. Generation is the parent's when the
+	// sync began.
+	Parent     types.UID
+	Generation int64
+	// Attempt is the number of tries since the last sync without a fault.
+	Attempt int
+	// HookCalls is the number of calls of hooks, and HookTime is how long they took together.
+	HookCalls int
+	HookTime  time.Duration
+	// Children is the number of observed children, the others are those of the plan.
+	Children, Unchanged, Pending, Held, Waiting int
+	// Writes is the number of requests that write.
+	Writes int
+	// Trace is the id of the sync's trace; zero if the trace is not exported.
+	Trace trace.TraceID
 }

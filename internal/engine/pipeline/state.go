@@ -116,6 +116,13 @@ func (s *states) partsOf(parent object.Ref) []hook.Key {
 	return slices.Collect(maps.Keys(s.parts[parent]))
 }
 
+// find returns the state of a key; nil if there is none. The caller has the key from the queue.
+func (s *states) find(key hook.Key) *parentState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byKey[key]
+}
+
 // has reports whether a state is still that of a key.
 func (s *states) has(key hook.Key, state *parentState) bool {
 	s.mu.Lock()

@@ -87,6 +87,7 @@ func (r *run) writeStatus(ctx context.Context, parent *object.Object, desired *p
 		return err
 	}
 	written, err := r.replaceStatus(ctx, parent, desired.Status)
+	r.observeStatus(parent, written, err)
 	if err != nil {
 		return err
 	}

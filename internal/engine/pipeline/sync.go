@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/engine/loop"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/shape"
 	"go.opentelemetry.io/otel/attribute"
@@ -83,7 +83,9 @@ func (r *run) ask(ctx context.Context, questions []*hook.Question) ([]*hook.Answ
 			return nil, fmt.Errorf("no %s hook is declared", q.Op)
 		}
 		r.asked, r.hook = true, string(q.Op)+" "+h.Address
+		started := r.Clock.Now()
 		answer, err := askOne(ctx, h, q)
+		r.observeAnswer(q.Op, started)
 		if err == nil {
 			err = refusal(r.hook, answer)
 		}
@@ -101,7 +103,7 @@ func (r *run) ask(ctx context.Context, questions []*hook.Question) ([]*hook.Answ
 
 // askOne asks one question. While the hook takes long, another sync may use this one's worker.
 func askOne(ctx context.Context, h hook.Hook, q *hook.Question) (*hook.Answer, error) {
-	defer controller.Wait(ctx, q.Size)()
+	defer loop.Wait(ctx, q.Size)()
 	return h.Ask(ctx, q)
 }
 

@@ -8,10 +8,10 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/internal/engine/change"
+	"github.com/hookloop/hookloop/internal/engine/loop"
 	"github.com/hookloop/hookloop/internal/engine/parts"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/klog/v2"
 )
@@ -32,7 +32,7 @@ type tracedChange struct {
 // fails. A parent without generations has no changes. Causes are links, because the queue merges
 // many events into one sync. The returned context has a logger with the trace id.
 func (r *run) begin(ctx context.Context) context.Context {
-	parent, links := r.found, causeLinks(r.item.Causes)
+	parent, links := r.found, loop.CauseLinks(r.item.Causes)
 	tracing := parts.OwnTrace
 	if parent != nil {
 		r.change = change.Of(r.ClusterUID, parent.UID(), parent.Generation())
@@ -47,18 +47,21 @@ func (r *run) begin(ctx context.Context) context.Context {
 		}
 	}
 	if tracing == parts.OwnTrace && r.item.Attempt == 0 {
+		r.provisional = true
 		ctx = change.Provisional(ctx) // a retry is exported from the start, with the hook's own spans in it
 	}
-	ctx, r.span = r.Tracer.Start(ctx, "sync "+r.Name, trace.WithLinks(links...),
-		trace.WithAttributes(r.attributes(parent)...))
-	log := klog.FromContext(ctx).WithValues("parent", r.item.Key.Parent.NamespacedName())
+	ctx, r.span = r.Tracer.Start(ctx, "sync "+r.Name, trace.WithLinks(links...))
+	if r.span.IsRecording() {
+		r.span.SetAttributes(r.attributes(parent)...)
+	}
+	values := []any{"parent", r.item.Key.Parent.NamespacedName()}
 	if r.isPart() {
-		log = log.WithValues("part", r.item.Key.Part)
+		values = append(values, "part", r.item.Key.Part)
 	}
 	if sc := r.span.SpanContext(); sc.IsValid() {
-		log = log.WithValues("trace_id", sc.TraceID().String(), "span_id", sc.SpanID().String())
+		values = append(values, "trace_id", sc.TraceID().String(), "span_id", sc.SpanID().String())
 	}
-	return klog.NewContext(ctx, log)
+	return klog.NewContext(ctx, klog.FromContext(ctx).WithValues(values...)) // each call copies the logger
 }
 
 // tracing returns the way in which the sync is traced. The sync of a part belongs to a change of
@@ -102,7 +105,7 @@ func (r *run) attributes(parent *object.Object) []attribute.KeyValue {
 		attribute.String("hookloop.parent.name", key.Name),
 		attribute.Int64("hookloop.queue.wait_ms", r.item.Waited.Milliseconds()),
 		attribute.Int("hookloop.causes.count", r.item.Count),
-		attribute.StringSlice("hookloop.causes", describeCauses(r.item.Causes)),
+		attribute.StringSlice("hookloop.causes", loop.CauseTexts(r.item.Causes)),
 		attribute.Int("hookloop.attempt", r.item.Attempt),
 	}
 	if r.isPart() {
@@ -117,6 +120,27 @@ func (r *run) attributes(parent *object.Object) []attribute.KeyValue {
 	)
 }
 
+// work returns what the sync did. It must be called before the span ends.
+func (r *run) work(v verdict) Work {
+	w := Work{
+		Parent: r.state.uid, Attempt: r.item.Attempt, HookCalls: r.tally.calls, HookTime: r.tally.asking,
+		Children: r.tally.children, Unchanged: r.tally.unchanged, Pending: r.tally.pending, Held: r.tally.held,
+		Waiting: r.tally.waiting, Writes: r.tally.writes,
+	}
+	if r.found != nil {
+		w.Generation = r.found.Generation()
+	}
+	if r.span.IsRecording() && (!r.provisional || v.failed() || r.tally.writes > 0) {
+		w.Trace = r.span.SpanContext().TraceID()
+	}
+	return w
+}
+
+// failed reports whether the sync ended with a fault.
+func (v verdict) failed() bool {
+	return v.retry != nil || v.result != "converged" && v.result != "changed" && v.result != Gone
+}
+
 // end ends the sync's span and, if the parent has converged at its generation, the change's.
 func (r *run) end(v verdict) {
 	r.span.SetAttributes(attribute.String("hookloop.result", v.result),
@@ -125,7 +149,7 @@ func (r *run) end(v verdict) {
 		attribute.Int("hookloop.children.pending", r.tally.pending),
 		attribute.Int("hookloop.children.held", r.tally.held),
 		attribute.Int("hookloop.children.waiting", r.tally.waiting))
-	if v.retry != nil || v.result != "converged" && v.result != "changed" && v.result != "gone" {
+	if v.failed() {
 		r.span.SetAttributes(attribute.String("error.type", v.result))
 		r.span.SetStatus(codes.Error, v.result)
 	} else if r.tally.writes == 0 {
@@ -160,33 +184,4 @@ func (r *run) closeChange() {
 			attribute.Int("hookloop.parts.failed", n.Failed), attribute.Int("hookloop.parts.traced", n.Traced))
 	}
 	root.End(trace.WithTimestamp(r.Clock.Now()))
-}
-
-// causeLinks returns links to the traces of the objects that caused the sync.
-func causeLinks(causes []queue.Cause) []trace.Link {
-	var links []trace.Link
-	for _, c := range causes {
-		carrier := propagation.MapCarrier{"traceparent": c.TraceParent}
-		sc := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
-		if sc.IsValid() {
-			links = append(links, trace.Link{SpanContext: sc})
-		}
-	}
-	return links
-}
-
-// describeCauses formats each cause as kind, object and version.
-func describeCauses(causes []queue.Cause) []string {
-	out := make([]string, 0, len(causes))
-	for _, c := range causes {
-		text := string(c.Kind)
-		if c.Ref.Name != "" {
-			text += " " + c.Ref.String() + " @" + c.ResourceVersion
-		}
-		if c.Reason != "" {
-			text += ": " + c.Reason
-		}
-		out = append(out, text)
-	}
-	return out
 }

@@ -181,24 +181,6 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestCausesAreDescribed has a trigger's reason show in the trace.
-func TestCausesAreDescribed(t *testing.T) {
-	pod := object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespace: "shop", Name: "a"}
-	got := describeCauses([]queue.Cause{
-		{
-			Kind:            queue.CauseChild,
-			Ref:             pod,
-			ResourceVersion: "7",
-		},
-		{Kind: queue.CauseTrigger, Reason: "the bucket has changed"},
-		{Kind: queue.CauseResync},
-	})
-	want := []string{"child " + pod.String() + " @7", "trigger: the bucket has changed", "resync"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
 // TestOutcomes checks the result of each end of a sync, and whether it is tried again.
 func TestOutcomes(t *testing.T) {
 	throttled := func(context.Context, *hook.Question) (*hook.Answer, error) {

@@ -204,7 +204,7 @@ labels: {controller-uid: shop-uid}
 // TestTwoRoutesOneResult reaches a random state through other states and directly. Both worlds are
 // equal, and their plans are empty, with the remembered state and without.
 func TestTwoRoutesOneResult(t *testing.T) {
-	for seed := range uint64(100) {
+	for seed := range seeds(100) {
 		m := rand.New(rand.NewPCG(seed, 2))
 		way, straight := newWorld(t, mixed), newWorld(t, mixed)
 		for range 3 {
@@ -221,6 +221,14 @@ func TestTwoRoutesOneResult(t *testing.T) {
 			t.Fatalf("seed %d: a converged world has a plan: %v", seed, rest.Actions)
 		}
 	}
+}
+
+// seeds returns the number of random states: a tenth in a short run.
+func seeds(all uint64) uint64 {
+	if testing.Short() {
+		return all / 10
+	}
+	return all
 }
 
 // specs is the world without identities. Under Recreate the last applied state may be older than

@@ -41,6 +41,9 @@ func (c Converged) Bytes() int { return convergedBytes * len(c) }
 // AfterWrite returns the state of a child after the server has answered an action that brings about
 // a desired state. With dynamic apply, that state is in the answer's annotation.
 func AfterWrite(a Action, answer *object.Object) (ConvergedAt, error) {
+	if a.Manager == "" && merge.Includes(answer.Raw(), []byte(answer.LastApplied())) { // as a rule
+		return ConvergedAt{Desired: a.Desired, ResourceVersion: answer.ResourceVersion()}, nil
+	}
 	body, err := answer.Map()
 	if err != nil {
 		return ConvergedAt{}, err

@@ -16,7 +16,7 @@ import (
 // circles. Each pod is created after its dependencies, and deleted before them. Every plan but the
 // last has actions, so that no pod waits for ever.
 func TestWavesHoldTheirOrder(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range seeds(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		n := 1 + random.IntN(12)
 		w := newWorld(t, inPlace)

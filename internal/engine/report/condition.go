@@ -15,6 +15,9 @@ import (
 // timeFormat is the format of metav1.Time.
 const timeFormat = "2006-01-02T15:04:05Z"
 
+// Condition is a condition of an object.
+type Condition = hook.Condition
+
 // SetCondition puts a condition into an object's status and keeps all else. It writes nothing if
 // the type, status, reason, message and generation are present already. The lastTransitionTime
 // changes with the status only. It returns the server's answer, or nil if it wrote nothing.

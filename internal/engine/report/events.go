@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
@@ -35,12 +36,16 @@ type EventSettings struct {
 	// QPS and Burst limit the Events about one object (flags events-qps, events-burst).
 	QPS   float32
 	Burst int
+	// LogOnly reports that Events about objects of a kind are written to the log alone; nil reports
+	// that of no kind.
+	LogOnly func(schema.GroupVersionKind) bool
 }
 
 // Events records Events on objects.
 type Events struct {
 	broadcaster record.EventBroadcaster
 	recorder    record.EventRecorder
+	logOnly     func(schema.GroupVersionKind) bool
 }
 
 // NewEvents starts a recorder, which runs until Stop.
@@ -48,7 +53,11 @@ func NewEvents(ctx context.Context, s EventSettings) *Events {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx),
 		record.WithCorrelatorOptions(record.CorrelatorOptions{QPS: s.QPS, BurstSize: s.Burst}))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: s.Client.Events("")})
+	if s.LogOnly == nil {
+		s.LogOnly = func(schema.GroupVersionKind) bool { return false }
+	}
 	return &Events{
+		logOnly:     s.LogOnly,
 		broadcaster: broadcaster,
 		recorder:    broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: s.Component}),
 	}
@@ -69,12 +78,17 @@ func (e *Events) Warning(ctx context.Context, o *object.Object, reason, message 
 
 // WarningUnlogged records an Event of type Warning about o. The caller has logged its cause.
 func (e *Events) WarningUnlogged(o *object.Object, reason, message string) {
-	e.recorder.Event(reference(o), corev1.EventTypeWarning, reason, Shorten(message, MaxMessage))
+	if !e.logOnly(o.GVK()) {
+		e.recorder.Event(reference(o), corev1.EventTypeWarning, reason, Shorten(message, MaxMessage))
+	}
 }
 
 func (e *Events) record(ctx context.Context, o *object.Object, kind, reason, message string) {
 	message = Shorten(message, MaxMessage)
 	klog.FromContext(ctx).Info("event", "type", kind, "reason", reason, "object", o.Ref().String(), "message", message)
+	if e.logOnly(o.GVK()) {
+		return
+	}
 	e.recorder.AnnotatedEventf(reference(o), traceOf(ctx), kind, reason, "%s", message)
 }
 

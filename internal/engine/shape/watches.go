@@ -1,10 +1,10 @@
 package shape
 
 import (
-	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/mapper"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/loop"
 )
 
 // Watches are the resources that a controller watches for its shape.
@@ -18,7 +18,7 @@ type Watches struct {
 }
 
 // Watch declares the resources to a controller that is not running yet.
-func (w *Watches) Watch(c *controller.Controller[hook.Key]) {
+func (w *Watches) Watch(c *loop.Loop[hook.Key]) {
 	var mappers []mapper.Func[hook.Key]
 	for _, p := range w.Parents {
 		c.For(p.Resource, hook.ParentKey, p.Predicate)

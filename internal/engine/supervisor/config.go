@@ -11,17 +11,24 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
+// RestartAnnotation on a declaring object restarts its controller when its value changes: all
+// parents are synced, as after a change of the spec.
+const RestartAnnotation = "hookloop.dev/restart"
+
 // config is the configuration of one controller: its declaration, and the resources that it names.
 type config struct {
 	*declared
 	object *object.Object
 	spec   string
-	found  resources
+	// restart is the value of the annotation with which a user restarts the controller.
+	restart string
+	found   resources
 }
 
 // same reports whether a controller made of c need not be restarted for other.
 func (c *config) same(other *config) bool {
-	return c.object.UID() == other.object.UID() && c.spec == other.spec && c.found.same(&other.found)
+	return c.object.UID() == other.object.UID() && c.spec == other.spec && c.restart == other.restart &&
+		c.found.same(&other.found)
 }
 
 // name returns the controller's name in logs, spans and metrics: "composite/hello".
@@ -35,7 +42,10 @@ func (s *Supervisor) resolve(o *object.Object) (*config, error) {
 		return nil, err
 	}
 	spec, _ := o.Field("spec")
-	c := &config{declared: d, object: o, spec: string(spec), found: resources{custom: s.Discovery.Custom}}
+	c := &config{
+		declared: d, object: o, spec: string(spec), restart: o.Annotations()[RestartAnnotation],
+		found: resources{custom: s.Discovery.Custom},
+	}
 	return c, s.findResources(c)
 }
 

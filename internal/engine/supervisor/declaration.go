@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/composite"
 	"github.com/hookloop/hookloop/internal/engine/decorator"
+	"github.com/hookloop/hookloop/internal/engine/loop"
 	"github.com/hookloop/hookloop/internal/engine/mapping"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/shape"
@@ -21,7 +21,7 @@ import (
 // watchedShape is a Shape that declares the resources that its controller watches.
 type watchedShape interface {
 	shape.Shape
-	Watch(*controller.Controller[hook.Key])
+	Watch(*loop.Loop[hook.Key])
 }
 
 // declaration is a typed declaring object of any kind.
@@ -35,6 +35,8 @@ type declared struct {
 	kind     hook.Descriptor
 	parents  []rule
 	children []rule
+	// rolling is the field with the first rolling update method; empty if there is none.
+	rolling string
 	// inputs are the resources of a map controller's inputs.
 	inputs          []rule
 	hooks           map[hook.Op]*v1alpha1.Hook
@@ -49,11 +51,13 @@ type declared struct {
 }
 
 // rule is a resource and the field of the spec that names it; of parents, also which of its objects
-// are selected.
+// are selected, of children their update method.
 type rule struct {
 	field string
 	v1alpha1.ResourceRule
 	selection selection
+	// method is the update method of children.
+	method v1alpha1.UpdateMethod
 }
 
 // declarations read the declaring objects of each kind of controller.
@@ -108,12 +112,13 @@ func compositeDeclared(c *v1alpha1.CompositeController) *declared {
 	return &declared{
 		parents: []rule{parentRule(spec.ParentResource.ResourceRule, spec.ParentResource.LabelSelector)},
 		children: rules("spec.childResources", spec.ChildResources, func(r v1alpha1.ChildResourceRule) rule {
-			return rule{ResourceRule: r.ResourceRule}
+			return rule{ResourceRule: r.ResourceRule, method: r.UpdateStrategy.Method}
 		}),
 		hooks:           syncHooks(spec.Hooks.Sync, spec.Hooks.Finalize, spec.Hooks.Customize),
 		endpointConfigs: spec.EndpointConfigs,
 		resync:          spec.ResyncPeriod(),
 		deletionLimit:   (*plan.DeletionLimit)(spec.DeletionLimit),
+		rolling:         rollingField(spec.ChildResources),
 		finalizer:       composite.FinalizerPrefix + c.Name,
 		shape: func(o *object.Object, r *resources) (watchedShape, error) {
 			return composite.New(o, c, composite.Resources{Parent: r.parents[0], Children: r.children, Custom: r.custom})
@@ -128,7 +133,7 @@ func decoratorDeclared(c *v1alpha1.DecoratorController) *declared {
 			return rule{ResourceRule: r.ResourceRule, selection: selects(r.LabelSelector, r.AnnotationSelector)}
 		}),
 		children: rules("spec.attachments", spec.Attachments, func(r v1alpha1.AttachmentRule) rule {
-			return rule{ResourceRule: r.ResourceRule}
+			return rule{ResourceRule: r.ResourceRule, method: r.UpdateStrategy.Method}
 		}),
 		hooks:           syncHooks(spec.Hooks.Sync, spec.Hooks.Finalize, spec.Hooks.Customize),
 		endpointConfigs: spec.EndpointConfigs,
@@ -146,7 +151,7 @@ func mapDeclared(c *v1alpha1.MapController) *declared {
 	return &declared{
 		parents: []rule{parentRule(spec.ParentResource.ResourceRule, spec.ParentResource.LabelSelector)},
 		children: rules("spec.outputResources", spec.OutputResources, func(r v1alpha1.OutputResourceRule) rule {
-			return rule{ResourceRule: r.ResourceRule}
+			return rule{ResourceRule: r.ResourceRule, method: r.UpdateStrategy.Method}
 		}),
 		inputs: rules("spec.inputResources", spec.InputResources, func(r v1alpha1.InputResourceRule) rule {
 			return rule{ResourceRule: r.ResourceRule}
@@ -166,6 +171,16 @@ func mapDeclared(c *v1alpha1.MapController) *declared {
 			})
 		},
 	}
+}
+
+// rollingField returns the field of the first child with a rolling update method, or "".
+func rollingField(children []v1alpha1.ChildResourceRule) string {
+	for i, c := range children {
+		if c.UpdateStrategy != nil && c.UpdateStrategy.Method.Rolling() {
+			return fmt.Sprintf("spec.childResources[%d].updateStrategy.method", i)
+		}
+	}
+	return ""
 }
 
 // parentRule returns the rule of a spec with one parent resource.

@@ -43,7 +43,7 @@ func (r ParentResource) sameObjects(other ParentResource) bool {
 
 // FinalizerRecords are the records of all controllers, in one ConfigMap with a key for each, so
 // that several engines can share it. They outlive the process and the declaring objects
-// (docs/decisions/0004-finalizer-record.md). It is safe for concurrent use.
+// (docs/explanation/decisions/0004-finalizer-record.md). It is safe for concurrent use.
 type FinalizerRecords struct {
 	writer *act.Writer
 	ref    object.Ref

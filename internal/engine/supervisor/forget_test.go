@@ -42,7 +42,7 @@ func await[T any](t *testing.T, from <-chan T, want string) T {
 	select {
 	case v := <-from:
 		return v
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("waited in vain for %s", want)
 		panic("unreachable")
 	}

@@ -156,7 +156,7 @@ func TestRightsOnInputsAreNamed(t *testing.T) {
 	w.May = func(context.Context, authorizationv1.ResourceAttributes) (bool, error) { return false, nil }
 	w.look(w.declareAs(mapKind, "snapshots", strings.Replace(mapSpec, `"webs"`, `"zones"`, 1)))
 	want := "Hookloop may not get, list, watch zones.example.com; patch zones.example.com/status; " +
-		"get, list, watch, create, update, patch, delete configmaps; get, list, watch widgets.example.com; " +
+		"get, list, watch, create, patch, delete configmaps; get, list, watch widgets.example.com; " +
 		"get, list, watch namespaces; apply this ClusterRole"
 	if got := w.condition(); got.Reason != v1alpha1.ReasonForbidden || !strings.HasPrefix(got.Message, want) {
 		t.Errorf("the condition is %+v, want Forbidden: %s", got, want)

@@ -12,13 +12,13 @@ import (
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/cache"
-	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/view"
 	"github.com/hookloop/hookloop/internal/engine/change"
 	"github.com/hookloop/hookloop/internal/engine/customize"
+	"github.com/hookloop/hookloop/internal/engine/loop"
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/hookloop/hookloop/internal/engine/reach"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +40,7 @@ type instance struct {
 	done  chan struct{}
 	err   error
 	hooks []*hook.Opened
-	run   *controller.Controller[hook.Key]
+	run   *loop.Loop[hook.Key]
 	// rivals are the other controllers, of those that were reported, that write the status of the
 	// same parents. The supervisor's mu guards it.
 	rivals []rival
@@ -85,36 +85,37 @@ func (s *Supervisor) start(ctx context.Context, key object.Ref, c *config) (*ins
 			run.EnqueueAfter(key, after, queue.Child, queue.CauseRetry)
 		}},
 	)
-	run.Source(func(ctx context.Context, _ controller.Enqueue[hook.Key]) error { return i.reach.Run(ctx) })
+	run.Source(func(ctx context.Context, _ loop.Enqueue[hook.Key]) error { return i.reach.Run(ctx) })
 	asks.invalidate = i.related.Invalidate
 	asks.run.Store(run)
 	run.ViewsChanged(func() {
 		s.nudge(key)
 		asks.replay()
 	})
-	run.Initialize(func(context.Context, controller.Runtime[hook.Key]) error {
+	run.Initialize(func(context.Context, loop.Runtime[hook.Key]) error {
 		close(i.filled)
 		s.nudge(key)
 		return nil
 	})
 	i.pipeline = s.newPipeline(i, shape, hooks)
-	var reconciler controller.Reconciler[hook.Key] = refreshing{i.pipeline, i.related}
+	var reconciler loop.Reconciler[hook.Key] = refreshing{i.pipeline, i.related}
 	if parted != nil {
-		reconciler = beginning{reconciler, parted}
+		reconciler = beginning{reconciler, parted, i.pipeline.IsEcho}
 	}
 	run.Reconcile(reconciler)
 	return s.launch(ctx, key, i, run)
 }
 
 // newController returns the runtime of a controller.
-func (s *Supervisor) newController(c *config) *controller.Controller[hook.Key] {
-	return controller.New[hook.Key](c.name(), controller.Settings{
+func (s *Supervisor) newController(c *config) *loop.Loop[hook.Key] {
+	return loop.New[hook.Key](c.name(), loop.Settings{
 		Cache:        s.Cache,
 		Clock:        s.Clock,
 		Workers:      s.Workers,
 		Waits:        s.Waits,
 		GracePeriod:  s.GracePeriod,
 		Metrics:      s.QueueMetrics,
+		Gate:         s.Gate,
 		MetricsName:  c.object.GVK().Kind + "-" + c.object.Name(),
 		ResyncPeriod: c.resync,
 	})
@@ -148,6 +149,9 @@ func (s *Supervisor) newPipeline(
 		DeletionLimit: cmp.Or(c.deletionLimit, s.DeletionLimit),
 		Account:       s.Account,
 	}
+	if s.Observer != nil {
+		settings.Observer = s.Observer
+	}
 	if parted, ok := shape.(partedShape); ok {
 		settings.Rounds, settings.Recorder = parted.Tracker(), ending{i.health, parted, i.run.Reader()}
 		settings.Holders = append(settings.Holders, parted.Tracker())
@@ -161,7 +165,7 @@ func (s *Supervisor) customize(
 	key object.Ref,
 	c *config,
 	hooks map[hook.Op]*hook.Opened,
-	run *controller.Controller[hook.Key],
+	run *loop.Loop[hook.Key],
 ) *customize.Customizer {
 	names := c.kind.Operations[0] // sync or map
 	if hooks[hook.Customize] != nil {
@@ -185,7 +189,7 @@ func (s *Supervisor) customize(
 			hooks[op] = related.Wrap(next)
 		}
 	}
-	run.Source(func(ctx context.Context, _ controller.Enqueue[hook.Key]) error { return related.Follow(ctx) })
+	run.Source(func(ctx context.Context, _ loop.Enqueue[hook.Key]) error { return related.Follow(ctx) })
 	return related
 }
 
@@ -198,7 +202,7 @@ func (s *Supervisor) launch(
 	ctx context.Context,
 	key object.Ref,
 	i *instance,
-	run *controller.Controller[hook.Key],
+	run *loop.Loop[hook.Key],
 ) (*instance, error) {
 	running, cancel := context.WithCancelCause(klog.NewContext(change.Detached(context.WithoutCancel(ctx)), s.log))
 	i.cancel = cancel
@@ -257,7 +261,7 @@ func (s *Supervisor) missingRights(ctx context.Context, c *config, denied error)
 	if s.May == nil {
 		return denied.Error()
 	}
-	missing, err := s.May.missing(ctx, rightsOf(c))
+	missing, err := s.May.missing(ctx, s.rightsOf(c))
 	if err != nil || len(missing) == 0 { // denied by what no review shows, or granted meanwhile
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "missing rights cannot be named", "controller", c.name())

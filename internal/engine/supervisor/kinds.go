@@ -9,12 +9,12 @@ import (
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/cache"
-	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/view"
 	"github.com/hookloop/hookloop/internal/engine/discovery"
+	"github.com/hookloop/hookloop/internal/engine/loop"
 	"k8s.io/klog/v2"
 )
 
@@ -138,8 +138,8 @@ func (s *Supervisor) acquireKind(ctx context.Context, r object.Resource) (*cache
 const kindRetry = 15 * time.Second
 
 // awaitKind returns a source that watches an optional declaring resource as soon as it can.
-func (s *Supervisor) awaitKind(r object.Resource) controller.Source[object.Ref] {
-	return func(ctx context.Context, enqueue controller.Enqueue[object.Ref]) error {
+func (s *Supervisor) awaitKind(r object.Resource) loop.Source[object.Ref] {
+	return func(ctx context.Context, enqueue loop.Enqueue[object.Ref]) error {
 		handle := s.untilAcquired(ctx, r)
 		if handle == nil {
 			return nil
@@ -177,7 +177,7 @@ func (s *Supervisor) untilAcquired(ctx context.Context, r object.Resource) *cach
 	}
 }
 
-func enqueueDeclaring(enqueue controller.Enqueue[object.Ref], e cache.Event) {
+func enqueueDeclaring(enqueue loop.Enqueue[object.Ref], e cache.Event) {
 	o := e.New
 	if o == nil {
 		o = e.Old

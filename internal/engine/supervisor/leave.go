@@ -7,11 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/internal/engine/discovery"
+	"github.com/hookloop/hookloop/internal/engine/loop"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
@@ -126,7 +126,7 @@ func (s *Supervisor) lastKnown(ctx context.Context, key object.Ref) (*parents, e
 
 // recorded is a source: it enqueues the controllers of the record once. Those without a declaring
 // object have no other event.
-func (s *Supervisor) recorded(ctx context.Context, enqueue controller.Enqueue[object.Ref]) error {
+func (s *Supervisor) recorded(ctx context.Context, enqueue loop.Enqueue[object.Ref]) error {
 	if s.Finalizers != nil {
 		all, err := s.Finalizers.Load(ctx)
 		if err != nil && !apierrors.IsForbidden(err) {

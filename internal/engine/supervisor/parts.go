@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/internal/engine/loop"
 	"github.com/hookloop/hookloop/internal/engine/parts"
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/hookloop/hookloop/internal/engine/report"
@@ -25,7 +25,7 @@ type partedShape interface {
 
 // partQueue is the queue of a controller for its tracker.
 type partQueue struct {
-	run *controller.Controller[hook.Key]
+	run *loop.Loop[hook.Key]
 }
 
 // Part implements parts.Queue.
@@ -38,14 +38,19 @@ func (q partQueue) Parent(key hook.Key, after time.Duration) {
 	q.run.EnqueueAfter(key, after, queue.Child, queue.CauseRequeue)
 }
 
-// beginning notes the begin of each sync.
+// beginning notes the begin of each sync. It defers the syncs of parts that show only what their
+// last one has written, while other parts of the parent wait for their first sync of a round.
 type beginning struct {
-	controller.Reconciler[hook.Key]
-	shape partedShape
+	loop.Reconciler[hook.Key]
+	shape  partedShape
+	echoes func(queue.Item[hook.Key]) bool
 }
 
 // Reconcile syncs one key.
-func (b beginning) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (controller.Result, error) {
+func (b beginning) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (loop.Result, error) {
+	if item.Key.Part != "" && b.echoes(item) && b.shape.Tracker().Defer(item.Key) {
+		return loop.Result{Skipped: true}, nil
+	}
 	b.shape.Begin(item)
 	return b.Reconciler.Reconcile(ctx, item)
 }

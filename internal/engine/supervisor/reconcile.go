@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/change"
+	"github.com/hookloop/hookloop/internal/engine/loop"
 	"github.com/hookloop/hookloop/internal/engine/report"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -20,11 +20,11 @@ import (
 )
 
 // Reconcile starts, restarts or stops the controller of one declaring object.
-func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item[object.Ref]) (controller.Result, error) {
+func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item[object.Ref]) (loop.Result, error) {
 	key := item.Key
 	o, err := s.declaring(key)
 	if err != nil { // a declaring object that is not known may not be taken for one that is gone
-		return controller.Result{}, err
+		return loop.Result{}, err
 	}
 	defer s.looked(ctx, key) // a start that takes its time keeps the process from being ready until the next look
 	switch {
@@ -32,21 +32,21 @@ func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item[object.Ref])
 		s.stop(ctx, key, o)
 		s.starts.forget(key)
 		s.missing.forget(key)
-		return controller.Result{}, s.gone(ctx, key)
+		return loop.Result{}, s.gone(ctx, key)
 	case !s.TargetSelector.Matches(labels.Set(o.Labels())):
 		s.stop(ctx, key, o)
-		return controller.Result{}, nil
+		return loop.Result{}, nil
 	}
 	config, err := s.resolve(o)
 	if err != nil {
 		s.stop(ctx, key, o)
 		return s.refused(ctx, key, o, err, 0)
 	}
-	again := controller.Result{RequeueAfter: s.noteInputs(ctx, key, config)}
+	again := loop.Result{RequeueAfter: s.noteInputs(ctx, key, config)}
 	if wait, err := s.ensure(ctx, key, config); err != nil {
 		return s.refused(ctx, key, o, err, wait)
 	} else if wait > 0 {
-		return controller.Result{RequeueAfter: wait}, nil
+		return loop.Result{RequeueAfter: wait}, nil
 	}
 	if !s.announce(ctx, key, o) {
 		again.RequeueAfter = lookAgain
@@ -245,9 +245,9 @@ func (s *Supervisor) refused(
 	o *object.Object,
 	err error,
 	wait time.Duration,
-) (controller.Result, error) {
+) (loop.Result, error) {
 	if ctx.Err() != nil {
-		return controller.Result{}, ctx.Err()
+		return loop.Result{}, ctx.Err()
 	}
 	var fault *Fault
 	if !errors.As(err, &fault) {
@@ -257,7 +257,7 @@ func (s *Supervisor) refused(
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: fault.Reason, Message: fault.Problem,
 	})
 	if reportErr != nil {
-		return controller.Result{}, reportErr
+		return loop.Result{}, reportErr
 	}
 	var grace time.Duration
 	if fault.Missing {
@@ -268,13 +268,13 @@ func (s *Supervisor) refused(
 	}
 	switch {
 	case !fault.Retry:
-		return controller.Result{RequeueAfter: grace}, nil
+		return loop.Result{RequeueAfter: grace}, nil
 	case wait > 0:
 		klog.FromContext(ctx).Error(err, "the controller does not run", "object", o.Ref().String(), "retryAfter",
 			wait.String())
-		return controller.Result{RequeueAfter: wait}, nil
+		return loop.Result{RequeueAfter: wait}, nil
 	default:
-		return controller.Result{}, err
+		return loop.Result{}, err
 	}
 }
 
@@ -311,6 +311,9 @@ func (s *Supervisor) reportAll(
 	if written != nil {
 		change.Effective(ctx)
 		s.checkSummary(written, fields)
+		if s.Observer != nil {
+			s.Observer.Reported(displayName(o.Ref()), conditions)
+		}
 	}
 	return written != nil, err
 }

@@ -3,21 +3,21 @@ package supervisor
 import (
 	"context"
 
-	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/internal/engine/customize"
+	"github.com/hookloop/hookloop/internal/engine/loop"
 )
 
 // refreshing has the customize hook asked anew at each periodic resync and at the retry of a failed
 // sync. The answer that is kept may be the fault: a wrong one would stay until the parent changes.
 type refreshing struct {
-	controller.Reconciler[hook.Key]
+	loop.Reconciler[hook.Key]
 	related *customize.Customizer
 }
 
 // Reconcile syncs one parent.
-func (r refreshing) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (controller.Result, error) {
+func (r refreshing) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (loop.Result, error) {
 	if item.Caused(queue.CauseResync) || item.Attempt > 0 {
 		r.related.Refresh(item.Key)
 	}

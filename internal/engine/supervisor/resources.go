@@ -58,7 +58,25 @@ func (s *Supervisor) findResources(c *config) error {
 		}
 		c.found.children = append(c.found.children, child)
 	}
+	if err := s.findRevisions(c); err != nil {
+		return err
+	}
 	return s.findInputs(c)
+}
+
+// findRevisions refuses rolling updates without the resource that holds their progress.
+func (s *Supervisor) findRevisions(c *config) error {
+	if c.rolling == "" {
+		return nil
+	}
+	_, err := s.Discovery.Resource(v1alpha1.GroupVersion.String(), v1alpha1.ControllerRevisions.Resource)
+	var missing *discovery.NotFoundError
+	if !errors.As(err, &missing) {
+		return err
+	}
+	return &Fault{Reason: v1alpha1.ReasonChildNotFound, Missing: true, Problem: fmt.Sprintf("%s: a rolling update keeps "+
+		"its progress in ControllerRevisions, which the API server does not serve; install the CustomResourceDefinition "+
+		"%s, or use InPlace, Recreate or OnDelete", c.rolling, v1alpha1.ControllerRevisions.GroupResource())}
 }
 
 // findInputs looks up the resources of the inputs. The API server need not serve them: the

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/engine/rights"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 )
@@ -16,81 +17,32 @@ import (
 // SelfSubjectAccessReview).
 type MayFunc func(context.Context, authorizationv1.ResourceAttributes) (bool, error)
 
-// AggregateLabel is the label of ClusterRoles that the manifests add to the engine's own.
-const AggregateLabel = "rbac.hookloop.dev/aggregate-to-hookloop"
-
-// right is the verbs that a controller needs on one resource in all namespaces.
-type right struct {
-	group, resource, subresource string
-	verbs                        []string
-}
-
-func (r right) name() string {
-	if r.subresource == "" {
-		return r.resource
+// rightsOf lists the rights that a controller needs.
+func (s *Supervisor) rightsOf(c *config) []rights.Right {
+	needs := rights.Needs{
+		Kind: c.kind.ControllerKind, Finalizes: c.hooks[hook.Finalize] != nil, ServerSide: s.Apply.ServerSide,
+		Read: slices.Clone(c.found.inputs),
 	}
-	return r.resource + "/" + r.subresource
-}
-
-// String is "list, watch tenants.example.com".
-func (r right) String() string {
-	name := r.name()
-	if r.group != "" {
-		name = r.resource + "." + r.group + strings.TrimPrefix(name, r.resource)
-	}
-	return strings.Join(r.verbs, ", ") + " " + name
-}
-
-// rightsOf lists the rights that a controller needs, as docs/installing.md has them.
-func rightsOf(c *config) []right {
-	var rights []right
 	for _, r := range c.found.parents {
-		verbs := []string{"get", "list", "watch"}
-		switch {
-		case c.kind.PatchesMetadata:
-			verbs = append(verbs, "update", "patch")
-		case c.hooks[hook.Finalize] != nil || !r.HasStatus:
-			verbs = append(verbs, "patch")
-		}
-		rights = append(rights, right{group: r.GVK.Group, resource: r.Plural, verbs: verbs})
-		if r.HasStatus {
-			rights = append(rights,
-				right{group: r.GVK.Group, resource: r.Plural, subresource: "status", verbs: []string{"patch"}})
-		}
+		needs.Parents = append(needs.Parents, rights.Parent{Resource: r})
 	}
-	for _, r := range c.found.children {
-		rights = append(rights, right{
-			group: r.GVK.Group, resource: r.Plural,
-			verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"},
-		})
+	for i, r := range c.found.children {
+		needs.Children = append(needs.Children, rights.Child{Resource: r, Method: c.children[i].method})
 	}
-	return append(rights, readRights(&c.found)...)
-}
-
-// readRights lists the rights on the resources that a controller only reads.
-func readRights(found *resources) []right {
-	read := slices.Clone(found.inputs)
-	if found.namespaces.Plural != "" && !slices.Contains(read, found.namespaces) {
-		read = append(read, found.namespaces)
+	if r := c.found.namespaces; r.Plural != "" && !slices.Contains(needs.Read, r) {
+		needs.Read = append(needs.Read, r)
 	}
-	var rights []right
-	for _, r := range read {
-		if !slices.Contains(found.children, r) {
-			rights = append(rights,
-				right{group: r.GVK.Group, resource: r.Plural, verbs: []string{"get", "list", "watch"}})
-		}
-	}
-	return rights
+	return rights.Of(needs)
 }
 
 // missing returns the rights, or the verbs of them, that the engine does not have.
-func (may MayFunc) missing(ctx context.Context, rights []right) ([]right, error) {
-	var out []right
-	for _, r := range rights {
+func (may MayFunc) missing(ctx context.Context, needed []rights.Right) ([]rights.Right, error) {
+	var out []rights.Right
+	for _, r := range needed {
 		var verbs []string
-		for _, verb := range r.verbs {
+		for _, verb := range r.Verbs {
 			ok, err := may(ctx, authorizationv1.ResourceAttributes{
-				Verb: verb, Group: r.group, Resource: r.resource, Subresource: r.subresource,
+				Verb: verb, Group: r.Group, Resource: r.Resource, Subresource: r.Subresource,
 			})
 			if err != nil {
 				return nil, err
@@ -100,7 +52,7 @@ func (may MayFunc) missing(ctx context.Context, rights []right) ([]right, error)
 			}
 		}
 		if len(verbs) > 0 {
-			r.verbs = verbs
+			r.Verbs = verbs
 			out = append(out, r)
 		}
 	}
@@ -108,14 +60,15 @@ func (may MayFunc) missing(ctx context.Context, rights []right) ([]right, error)
 }
 
 // explain returns the missing rights and the ClusterRole that gives them, in YAML of one line.
-func explain(name string, missing []right) (string, error) {
+func explain(name string, missing []rights.Right) (string, error) {
 	texts := make([]string, 0, len(missing))
 	for _, r := range missing {
 		texts = append(texts, r.String())
 	}
 	role, err := json.Marshal(clusterRole{
 		APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole",
-		Metadata: map[string]any{"name": name, "labels": map[string]string{AggregateLabel: "true"}}, Rules: rulesOf(missing),
+		Metadata: map[string]any{"name": name, "labels": map[string]string{rights.AggregateLabel: "true"}},
+		Rules:    rights.Rules(missing),
 	})
 	if err != nil {
 		return "", err
@@ -133,19 +86,4 @@ type clusterRole struct {
 	Kind       string              `json:"kind"`
 	Metadata   map[string]any      `json:"metadata"`
 	Rules      []rbacv1.PolicyRule `json:"rules"`
-}
-
-// rulesOf joins rights with the same group and verbs into one rule.
-func rulesOf(rights []right) []rbacv1.PolicyRule {
-	var rules []rbacv1.PolicyRule
-	for _, r := range rights {
-		i := slices.IndexFunc(rules,
-			func(p rbacv1.PolicyRule) bool { return p.APIGroups[0] == r.group && slices.Equal(p.Verbs, r.verbs) })
-		if i < 0 {
-			rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{r.group}, Verbs: r.verbs})
-			i = len(rules) - 1
-		}
-		rules[i].Resources = append(rules[i].Resources, r.name())
-	}
-	return rules
 }

@@ -1,7 +1,7 @@
 // Package supervisor runs one controller for each declaring object: it starts, restarts and stops
 // controllers as the objects change, and reports the result in the objects' status.
 //
-// It is itself a controller of package engine/controller. It knows the kinds of controller, but of
+// It is itself a controller of package loop. It knows the kinds of controller, but of
 // transports only the map of openers. Its data comes from the cache (the declaring objects), from
 // discovery (the served resources) and from the pipelines (whether hooks answer). A Supervisor is
 // safe for concurrent use. It is tested against the real API server (test/integration).
@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/cache"
-	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/mapper"
 	"github.com/hookloop/hookloop/engine/object"
@@ -24,6 +23,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/circuit"
 	"github.com/hookloop/hookloop/internal/engine/discovery"
+	"github.com/hookloop/hookloop/internal/engine/loop"
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/report"
@@ -44,8 +44,10 @@ type Settings struct {
 	Status    *report.Status
 	Events    *report.Events
 	Recorder  pipeline.Recorder
-	Tracer    trace.Tracer
-	Clock     clock.WithTicker
+	// Observer may be nil.
+	Observer Observer
+	Tracer   trace.Tracer
+	Clock    clock.WithTicker
 	// Lookup reads Secrets and ConfigMaps that hooks refer to.
 	Lookup hook.Lookup
 	// May checks the engine's own rights, to name missing ones; nil names none.
@@ -72,6 +74,8 @@ type Settings struct {
 	GracePeriod time.Duration
 	// QueueMetrics may be nil.
 	QueueMetrics queue.MetricsProvider
+	// Gate holds up the workers of all controllers; nil for none.
+	Gate loop.Gate
 	// Intercepts is called with the number of intercepts of a controller when it changes; may be
 	// nil.
 	Intercepts func(controller string, n int)
@@ -82,13 +86,22 @@ type Settings struct {
 	Sampled    func(trace.TraceID) bool
 }
 
+// Observer is notified of every sync of all controllers, and of the controllers' conditions. It
+// must not block.
+type Observer interface {
+	pipeline.Observer
+	// Reported is called when conditions of a controller ("composite/hello") have changed, with all
+	// that were checked.
+	Reported(controller string, conditions []hook.Condition)
+}
+
 // Supervisor runs the declared controllers.
 type Supervisor struct {
 	Settings
 	// log is the process's logger, without the values of the supervisor's own controller.
 	log klog.Logger
 	// enqueue enqueues a declaring object, reader reads the declaring objects; nil before Run.
-	enqueue controller.Enqueue[object.Ref]
+	enqueue loop.Enqueue[object.Ref]
 	// starts delays the starts of controllers that fail.
 	starts *starts
 	// missing records the controllers that wait for a resource.
@@ -137,12 +150,13 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 	s.log = klog.FromContext(ctx)
 	defer func() { s.stopAll(context.Cause(ctx)) }()
-	c := controller.New[object.Ref]("supervisor", controller.Settings{
+	c := loop.New[object.Ref]("supervisor", loop.Settings{
 		Cache:       s.Cache,
 		Clock:       s.Clock,
 		Workers:     4,
 		GracePeriod: s.GracePeriod,
 		Metrics:     s.QueueMetrics,
+		Gate:        s.Gate,
 		MaxBackoff:  maxBackoff,
 	})
 	s.enqueue, s.reader = c.Enqueue, c.Reader()
@@ -157,7 +171,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 	c.Source(s.rediscovered)
 	c.Source(s.recorded)
-	c.Initialize(func(context.Context, controller.Runtime[object.Ref]) error { return s.first() })
+	c.Initialize(func(context.Context, loop.Runtime[object.Ref]) error { return s.first() })
 	c.Reconcile(traced{s})
 	return c.Run(ctx)
 }
@@ -195,7 +209,7 @@ func (s *Supervisor) nudge(key object.Ref) {
 
 // rediscovered is a source: it enqueues all declaring objects at the start and whenever the served
 // resources change, even during a listing. The error is a *view.Error if the objects are not known.
-func (s *Supervisor) rediscovered(ctx context.Context, enqueue controller.Enqueue[object.Ref]) error {
+func (s *Supervisor) rediscovered(ctx context.Context, enqueue loop.Enqueue[object.Ref]) error {
 	for {
 		changed := s.Discovery.Changed()
 		for _, r := range s.late.without(kinds) {

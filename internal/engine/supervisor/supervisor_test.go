@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/cache"
-	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
@@ -24,6 +23,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/cachetest"
 	"github.com/hookloop/hookloop/internal/engine/discovery"
+	"github.com/hookloop/hookloop/internal/engine/loop"
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/hookloop/hookloop/internal/engine/report"
 	"go.opentelemetry.io/otel/trace"
@@ -328,7 +328,7 @@ func (w *world) declaring() view.View {
 }
 
 // look has a declaring object looked at.
-func (w *world) look(key object.Ref) controller.Result {
+func (w *world) look(key object.Ref) loop.Result {
 	w.t.Helper()
 	result, err := w.Reconcile(w.t.Context(), queue.Item[object.Ref]{Key: key})
 	if err != nil {
@@ -410,7 +410,7 @@ func TestControllerThatEndsAfterItsStart(t *testing.T) {
 	}
 	late := &instance{config: c, filled: make(chan struct{}), done: make(chan struct{}), cancel: func(error) {}}
 	late.related = w.customize(key, c, map[hook.Op]*hook.Opened{},
-		controller.New[hook.Key]("late", controller.Settings{Cache: w.Cache, Clock: w.clock}))
+		loop.New[hook.Key]("late", loop.Settings{Cache: w.Cache, Clock: w.clock}))
 	late.pipeline = pipeline.New(pipeline.Settings{})
 	late.err = &cache.UnwatchableError{Resource: webs, Err: fmt.Errorf("no rights")}
 	close(late.done)

@@ -3,11 +3,11 @@ package supervisor
 import (
 	"context"
 
-	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/internal/engine/change"
+	"github.com/hookloop/hookloop/internal/engine/loop"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
@@ -18,7 +18,7 @@ import (
 type traced struct{ *Supervisor }
 
 // Reconcile makes one controller run as it is declared.
-func (t traced) Reconcile(ctx context.Context, item queue.Item[object.Ref]) (controller.Result, error) {
+func (t traced) Reconcile(ctx context.Context, item queue.Item[object.Ref]) (loop.Result, error) {
 	name := displayName(item.Key)
 	ctx, span := t.Tracer.Start(change.Provisional(ctx), "start "+name, trace.WithAttributes(
 		change.NoOp, attribute.String("hookloop.controller", name),

@@ -5,13 +5,12 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/internal/engine/loop"
 	"golang.org/x/time/rate"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/klog/v2"
 )
 
@@ -27,7 +26,7 @@ type trigger struct {
 	controller string
 	log        klog.Logger
 	limit      *rate.Limiter
-	run        atomic.Pointer[controller.Controller[hook.Key]]
+	run        atomic.Pointer[loop.Loop[hook.Key]]
 	// invalidate discards the customize answers about a parent; it is set before run.
 	invalidate func(hook.Key)
 
@@ -54,7 +53,7 @@ func (t *trigger) ask(req hook.Trigger) (int, error) {
 	if req.LowPriority {
 		priority = queue.Resync
 	}
-	match := matching(req)
+	match := req.Match()
 	if req.Invalidate {
 		match = t.renewing(match)
 	}
@@ -110,19 +109,4 @@ func (t *trigger) renewing(match func(*object.Object) bool) func(*object.Object)
 		t.invalidate(hook.ParentKey(o.Ref()))
 		return true
 	}
-}
-
-// matching returns the match of a trigger's parents; nil for all.
-func matching(req hook.Trigger) func(*object.Object) bool {
-	if len(req.Parents) > 0 {
-		named := make(map[hook.ParentName]bool, len(req.Parents))
-		for _, p := range req.Parents {
-			named[p] = true
-		}
-		return func(o *object.Object) bool { return named[hook.ParentName{Namespace: o.Namespace(), Name: o.Name()}] }
-	}
-	if req.Selector == nil || req.Selector.Empty() {
-		return nil
-	}
-	return func(o *object.Object) bool { return req.Selector.Matches(labels.Set(o.Labels())) }
 }

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/internal/engine/loop"
 	"github.com/hookloop/hookloop/internal/engine/viewtest"
 	"k8s.io/klog/v2"
 )
@@ -65,7 +65,7 @@ func TestTriggersOfUnknownParents(t *testing.T) {
 	if err := asks.miss(hook.Trigger{}, &view.Error{Resource: webs, State: view.Unwatched}); err != nil {
 		t.Errorf("before the first list: %v, want nothing, because that brings all parents", err)
 	}
-	asks.run.Store(controller.New[hook.Key]("test", controller.Settings{}))
+	asks.run.Store(loop.New[hook.Key]("test", loop.Settings{}))
 	asks.invalidate = func(hook.Key) {}
 	if asks.replay(); asks.missed != nil {
 		t.Error("what was missed is not taken up")
