@@ -1,253 +1,120 @@
-// Package controller is a runtime for controllers: a primary type, secondary types with mappers,
-// sources of events that are not Kubernetes objects, an initializer, a queue and workers. A Go
-// program can build its own controllers with it; all controllers of Hookloop are built with it.
-//
-// The type of the keys is a parameter: object.Ref for a controller with objects as keys, any
-// comparable type for others. A key is reconciled only when the views show what its last reconcile
-// wrote, so that a reconciler reads its own writes.
-//
-// A Controller is declared by one goroutine and then run once. Several workers call the Reconciler
-// at the same time, but never for the same key. Events come from package cache. The tests use a
-// real cache.
 package controller
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/cache"
-	"github.com/hookloop/hookloop/engine/mapper"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/queue"
-	"github.com/hookloop/hookloop/engine/view"
-	"github.com/hookloop/hookloop/internal/engine/share"
-	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
+	"github.com/hookloop/hookloop/internal/engine/host"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ErrStopNow is the cause to cancel Run's context with if running reconciles must be cancelled
-// immediately, without the grace period.
-var ErrStopNow = errors.New("work under way is abandoned")
+// Declared is a declared controller of any type, for server.Config.Controllers.
+type Declared = host.Declared
 
-// Settings configure a Controller.
-type Settings struct {
-	Cache *cache.Cache
-	Clock clock.WithTicker
-	// Workers is the largest number of reconciles at the same time; default 1. A reconcile that
-	// waits long for a peer (see Wait) does not count as long as Waits has room for it.
-	Workers int
-	// Waits bounds the reconciles that wait beside the workers; nil allows none.
-	Waits WaitLimit
-	// GracePeriod is the time that running reconciles have to finish after the controller is
-	// stopped; then their context is cancelled.
-	GracePeriod time.Duration
-	// ResyncPeriod is the time between two resyncs, which enqueue every object of the primary types
-	// at the lowest priority; 0 for never.
-	ResyncPeriod time.Duration
-	// MaxBackoff is the longest wait after failures; 0 for queue.MaxBackoff.
-	MaxBackoff time.Duration
-	// Metrics makes the queue's metrics; nil for none.
-	Metrics queue.MetricsProvider
-	// MetricsName is the queue's name in the metrics; empty for the controller's name.
-	MetricsName string
-}
-
-// WaitLimit bounds reconciles that wait for peers, across controllers. It is safe for concurrent
-// use.
-type WaitLimit interface {
-	// Take reserves room for one wait that holds size bytes. It reports whether there is room.
-	Take(size int64) bool
-	// Give returns what Take reserved.
-	Give(size int64)
-}
-
-// Reconciler brings one key to its desired state.
-type Reconciler[K comparable] interface {
-	// Reconcile returns when the key is to be reconciled again. After an error the key comes again
-	// after its backoff.
-	Reconcile(ctx context.Context, item queue.Item[K]) (Result, error)
-}
-
-// Func is a Reconciler that is a function.
-type Func[K comparable] func(ctx context.Context, item queue.Item[K]) (Result, error)
-
-// Reconcile implements Reconciler.
-func (f Func[K]) Reconcile(ctx context.Context, item queue.Item[K]) (Result, error) {
-	return f(ctx, item)
-}
-
-// Result controls when a key is reconciled again without an event. The zero value waits for an
-// event.
-type Result struct {
-	// RequeueAfter is the time until the next reconcile; 0 for none.
-	RequeueAfter time.Duration
-	// Priority is the priority of that reconcile in the queue.
-	Priority queue.Priority
-	// Skipped reports that the reconcile did nothing; the current backoff continues.
-	Skipped bool
-}
-
-// Enqueue adds a key to the queue.
-type Enqueue[K comparable] func(key K, p queue.Priority, c queue.Cause)
-
-// Source is a custom watch: it enqueues keys until ctx is done. If it returns an error, it is
-// started again after a second.
-type Source[K comparable] func(ctx context.Context, enqueue Enqueue[K]) error
-
-// Predicate reports whether an event of a primary type is handled.
-type Predicate func(cache.Event) bool
-
-// Runtime is the view of a Controller that an initializer gets.
-type Runtime[K comparable] interface {
-	Reader() view.Reader
-	Enqueue(key K, p queue.Priority, c queue.Cause)
-}
-
-// Controller is a declared controller with keys of type K.
-type Controller[K comparable] struct {
+// Controller is the declaration of a controller of objects of type T. All methods return the
+// Controller itself, so that a declaration is one expression. Faults of a declaration are reported
+// together when the process starts.
+type Controller[T Object] struct {
 	name       string
-	settings   Settings
-	queue      *queue.Queue[K]
-	primary    []primary[K]
-	secondary  []secondary[K]
-	indexes    []index
-	sources    []Source[K]
-	initialize func(context.Context, Runtime[K]) error
-	reconciler Reconciler[K]
-	slots      *slots
-	views      views[K]
-	expected   expected[K]
+	primary    Type
+	watches    []watch
+	sources    []Source
+	indexes    []AnyIndex
+	bound      []Mapper
+	where      []func(T) bool
+	selectors  []labels.Selector
+	initialize func(context.Context, *Runtime) error
+	reconciler Reconciler[T]
+	workers    int
+	resync     time.Duration
 }
 
-// primary is a type with a key for each object.
-type primary[K comparable] struct {
-	resource   object.Resource
-	key        mapper.KeyFunc[K]
-	predicates []Predicate
+// watch is a further type.
+type watch struct {
+	of      Type
+	mappers []Mapper
 }
 
-// secondary is a further watched type.
-type secondary[K comparable] struct {
-	resource object.Resource
-	mappers  []mapper.Func[K]
+// New declares a controller of a Go type. The name identifies it in logs, metrics and traces, and
+// is its field manager.
+func New[T Object](name string) *Controller[T] {
+	return &Controller[T]{name: name, primary: TypeOf[T]()}
 }
 
-// index is a secondary index of a declared type.
-type index struct {
-	resource object.Resource
-	index    *view.Index
+// NewFor declares a controller of a kind without a Go type.
+func NewFor(name string, gvk schema.GroupVersionKind) *Controller[*unstructured.Unstructured] {
+	return &Controller[*unstructured.Unstructured]{name: name, primary: TypeFor(gvk)}
 }
 
-// New returns a controller that is not declared completely: For and Reconcile must follow. The name
-// appears in logs and profiles, such as "composite/hello".
-func New[K comparable](name string, s Settings) *Controller[K] {
-	s.Workers = max(1, s.Workers)
-	if s.MetricsName == "" {
-		s.MetricsName = name
-	}
-	return &Controller[K]{
-		name: name, settings: s,
-		queue: queue.New[K](queue.Settings{
-			Name: s.MetricsName, Clock: s.Clock, Metrics: s.Metrics, MaxBackoff: s.MaxBackoff,
-		}),
-	}
+// Name returns the name.
+func (c *Controller[T]) Name() string { return c.name }
+
+// Watch declares a further type, which the reconciler may read. Its events reconcile the keys that
+// the mappers return, and those that have read the object in its old or new state: their bound
+// references. Mappers are needed only for keys that have not been reconciled yet.
+func (c *Controller[T]) Watch(t Type, mappers ...Mapper) *Controller[T] {
+	c.watches = append(c.watches, watch{t, mappers})
+	return c
 }
 
-// For declares a primary type. Its events enqueue the key of the object itself if every predicate
-// accepts them. For may be called for several types.
-func (c *Controller[K]) For(r object.Resource, key mapper.KeyFunc[K], predicates ...Predicate) {
-	c.primary = append(c.primary, primary[K]{r, key, predicates})
+// Source declares a source of keys that is no watch of Kubernetes objects.
+func (c *Controller[T]) Source(s Source) *Controller[T] {
+	c.sources = append(c.sources, s)
+	return c
 }
 
-// Watch declares a secondary type. Its events enqueue the keys that the mappers return.
-func (c *Controller[K]) Watch(r object.Resource, mappers ...mapper.Func[K]) {
-	c.secondary = append(c.secondary, secondary[K]{r, mappers})
+// Index declares an index of T or of a watched type, for By and for mappers.
+func (c *Controller[T]) Index(i AnyIndex) *Controller[T] {
+	c.indexes = append(c.indexes, i)
+	return c
 }
 
-// Index declares an index of a type that For or Watch declares. While the controller runs,
-// View.By of Reader's views finds the objects of a value without a scan.
-func (c *Controller[K]) Index(r object.Resource, i *view.Index) {
-	c.indexes = append(c.indexes, index{r, i})
+// BoundIn declares a field, as a rule of the status, in which objects of type T have the references
+// of their last reconcile (Runtime.References). An event of a watched object also reconciles the
+// objects that have it in the field. Without BoundIn references are kept in memory, and rebuilt by
+// the first reconcile of a process.
+func (c *Controller[T]) BoundIn(field func(T) []Reference) *Controller[T] {
+	c.bound = append(c.bound, RefersTo(newIndex(c.primary, "bound references", field)))
+	return c
 }
-
-// Source declares a custom watch.
-func (c *Controller[K]) Source(s Source[K]) { c.sources = append(c.sources, s) }
 
 // Initialize declares a function that runs once, after the caches are filled and before the first
-// reconcile. Its error ends Run.
-func (c *Controller[K]) Initialize(f func(context.Context, Runtime[K]) error) { c.initialize = f }
-
-// Reconcile declares the reconciler.
-func (c *Controller[K]) Reconcile(r Reconciler[K]) { c.reconciler = r }
-
-// Enqueue adds a key to the queue. A cause without a time gets the current one.
-func (c *Controller[K]) Enqueue(key K, p queue.Priority, cause queue.Cause) {
-	if cause.At.IsZero() {
-		cause.At = c.settings.Clock.Now()
-	}
-	c.queue.Add(key, p, cause)
+// reconcile. If it fails, the controller is started again after a backoff.
+func (c *Controller[T]) Initialize(f func(ctx context.Context, rt *Runtime) error) *Controller[T] {
+	c.initialize = f
+	return c
 }
 
-// EnqueueAfter adds a key to the queue after a time.
-func (c *Controller[K]) EnqueueAfter(key K, after time.Duration, p queue.Priority, kind queue.CauseKind) {
-	c.queue.AddAfter(key, after, p, queue.Cause{Kind: kind, At: c.settings.Clock.Now().Add(after)})
+// Reconciler declares the reconciler.
+func (c *Controller[T]) Reconciler(r Reconciler[T]) *Controller[T] {
+	c.reconciler = r
+	return c
 }
 
-// Run fills the caches, then reconciles until ctx is done; then it takes no further key, waits for
-// running reconciles and releases the caches. It fails immediately with a *cache.UnwatchableError
-// if a resource cannot be watched, and with the initializer's error.
-func (c *Controller[K]) Run(ctx context.Context) error {
-	if c.reconciler == nil || len(c.primary) == 0 {
-		return errors.New("controller " + c.name + ": For and Reconcile must be declared")
-	}
-	ctx = share.WithFlow(klog.NewContext(ctx, klog.FromContext(ctx).WithValues("controller", c.name)), c.name)
-	handles, err := c.acquire(ctx)
-	defer handles.Release()
-	if err != nil {
-		return fmt.Errorf("controller %s: %w", c.name, err)
-	}
-	defer c.hold(handles)()
-	if c.initialize != nil {
-		if err := c.initialize(ctx, c); err != nil {
-			return fmt.Errorf("controller %s: initializer: %w", c.name, err)
-		}
-	}
-	for _, cancel := range c.subscribe(ctx, handles) {
-		defer cancel()
-	}
-	c.work(ctx)
-	return nil
+// Workers sets the number of reconciles at the same time; the default is the process's.
+func (c *Controller[T]) Workers(n int) *Controller[T] {
+	c.workers = n
+	return c
 }
 
-// acquire starts to watch every declared resource, each once, and returns when all are filled and
-// indexed.
-func (c *Controller[K]) acquire(ctx context.Context) (cache.Held, error) {
-	handles := cache.Held{}
-	var resources []object.Resource
-	for _, p := range c.primary {
-		resources = append(resources, p.resource)
-	}
-	for _, s := range c.secondary {
-		resources = append(resources, s.resource)
-	}
-	for _, r := range resources {
-		if handles[r] != nil {
-			continue
-		}
-		h, err := c.settings.Cache.Acquire(ctx, r)
-		if err != nil {
-			return handles, err
-		}
-		handles[r] = h
-	}
-	for _, i := range c.indexes {
-		h := handles[i.resource]
-		if h == nil {
-			return handles, fmt.Errorf("index %s: %s is not declared by For or Watch", i.index.Name(), i.resource)
-		}
-		h.Index(i.index)
-	}
-	return handles, nil
+// Resync reconciles every object once in each period, at the lowest priority. The default is never.
+func (c *Controller[T]) Resync(period time.Duration) *Controller[T] {
+	c.resync = period
+	return c
+}
+
+// Where restricts the controller to the objects that accept returns true for. All restrictions must
+// accept an object. An object that ceases to be accepted is no longer reconciled.
+func (c *Controller[T]) Where(accept func(T) bool) *Controller[T] {
+	c.where = append(c.where, accept)
+	return c
+}
+
+// WhereLabels restricts the controller to the objects with labels that the selector matches, as
+// Where does.
+func (c *Controller[T]) WhereLabels(s labels.Selector) *Controller[T] {
+	c.selectors = append(c.selectors, s)
+	return c
 }

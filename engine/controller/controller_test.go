@@ -2,331 +2,306 @@ package controller_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/controller"
-	"github.com/hookloop/hookloop/engine/mapper"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/internal/engine/cachetest"
+	"github.com/hookloop/hookloop/internal/engine/discovery"
+	"github.com/hookloop/hookloop/internal/engine/host"
+	"github.com/hookloop/hookloop/internal/engine/report"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
-	books = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Book"}, Plural: "books", Namespaced: true}
-	films = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Film"}, Plural: "films", Namespaced: true}
-	pages = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Plural: "pages", Namespaced: true}
+	configMaps = object.Resource{
+		GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Plural: "configmaps", Namespaced: true,
+	}
+	secrets = object.Resource{
+		GVK: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Plural: "secrets", Namespaced: true,
+	}
+	nodes = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Node"}, Plural: "nodes"}
+	shops = object.Resource{
+		GVK:    schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shop"},
+		Plural: "shops", Namespaced: true,
+	}
 )
 
-func thing(r object.Resource, name, more string) string {
-	return fmt.Sprintf(`{"apiVersion":"v1","kind":%q,"metadata":{"namespace":"shop","name":%q,"uid":"uid-%s"%s}}`,
-		r.GVK.Kind, name, name, more)
-}
-
-const ownedByA = `,"ownerReferences":[{"apiVersion":"v1","kind":"Book","name":"a","uid":"uid-a","controller":true}]`
-
-// world is a controller under test, on a real cache of a server that the test plays.
+// world is a small API server with a host for controllers under test.
 type world struct {
 	t      *testing.T
 	server *cachetest.Server
-	*controller.Controller[object.Ref]
-	// items are the reconciles that were begun.
-	items chan queue.Item[object.Ref]
-	ctx   context.Context //nolint:containedctx // of the test
+	host   *host.Host
+	// log is the log of controllers that run later.
+	log klog.Logger
+	*served
 }
 
-func newWorld(t *testing.T, s controller.Settings) *world {
-	t.Helper()
-	return newWorldWith(t, s, cache.Settings{})
+// served are the resources that the API server serves.
+type served struct {
+	mu      sync.Mutex // guards the fields below
+	all     map[schema.GroupVersionKind]object.Resource
+	changed chan struct{}
 }
 
-func newWorldWith(t *testing.T, s controller.Settings, of cache.Settings) *world {
+func (s *served) Kind(gvk schema.GroupVersionKind) (object.Resource, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r, ok := s.all[gvk]; ok {
+		return r, nil
+	}
+	return object.Resource{}, &discovery.NotFoundError{APIVersion: gvk.GroupVersion().String(), Name: gvk.Kind}
+}
+
+func (s *served) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
+}
+
+// serve adds a resource.
+func (s *served) serve(r object.Resource) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all[r.GVK] = r
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func newWorld(t *testing.T) *world {
 	t.Helper()
 	server := cachetest.New(t)
-	of.Config = server.Config()
-	c, err := cache.New(of)
+	objects, err := cache.New(cache.Settings{Config: server.Config()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	t.Cleanup(cancel)
-	if s.Cache = c; s.Clock == nil {
-		s.Clock = clock.RealClock{}
+	t.Cleanup(objects.Close)
+	s := &served{all: map[schema.GroupVersionKind]object.Resource{}, changed: make(chan struct{})}
+	for _, r := range []object.Resource{configMaps, secrets, nodes} {
+		s.serve(r)
 	}
-	return &world{
-		t:          t,
-		server:     server,
-		Controller: controller.New[object.Ref]("test", s),
-		items:      make(chan queue.Item[object.Ref], 1000),
-		ctx:        ctx,
-	}
-}
-
-// reconciles has every reconcile noted and answered by f; nil answers nothing.
-func (w *world) reconciles(f func(context.Context, queue.Item[object.Ref]) (controller.Result, error)) {
-	w.Reconcile(controller.Func[object.Ref](func(ctx context.Context, item queue.Item[object.Ref]) (
-		controller.Result, error,
-	) {
-		w.items <- item
-		if f == nil {
-			return controller.Result{}, nil
-		}
-		return f(ctx, item)
-	}))
-}
-
-// run runs the controller until stop is called, which returns Run's result.
-func (w *world) run() (stop func() error) {
-	ctx, cancel := context.WithCancel(w.ctx)
-	result := make(chan error, 1)
-	go func() { result <- w.Run(ctx) }()
-	var once sync.Once
-	var err error
-	stop = func() error {
-		once.Do(func() {
-			cancel()
-			err = <-result
-		})
-		return err
-	}
-	w.t.Cleanup(func() {
-		if err := stop(); err != nil {
-			w.t.Errorf("Run = %v", err)
-		}
+	events := report.NewEvents(t.Context(), report.EventSettings{
+		Client: fake.NewClientset().CoreV1(), Component: "test", QPS: 100, Burst: 100,
 	})
-	return stop
+	t.Cleanup(events.Stop)
+	return &world{t: t, server: server, served: s, log: klog.Background(), host: &host.Host{
+		Events: events,
+		Cache:  objects, Resources: s, Tracer: noop.NewTracerProvider().Tracer(""), Clock: clock.RealClock{},
+		Scheme: scheme.Scheme, Workers: 2, Sampled: func(trace.TraceID) bool { return false },
+	}}
 }
 
-// next waits for the next reconcile, which must be of a name with a kind of cause.
-func (w *world) next(name string, cause queue.CauseKind) queue.Item[object.Ref] {
+// run runs controllers until the test ends, and returns their group.
+func (w *world) run(all ...controller.Declared) *host.Group {
 	w.t.Helper()
+	group, err := host.NewGroup(w.host, all...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(klog.NewContext(w.t.Context(), w.log))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		group.Run(ctx)
+	}()
+	w.t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return group
+}
+
+// body is the JSON of an object; more are further members.
+func body(r object.Resource, name, more string) string {
+	namespace := `"namespace":"shop",`
+	if !r.Namespaced {
+		namespace = ""
+	}
+	apiVersion, kind := r.GVK.ToAPIVersionAndKind()
+	return fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{%s"name":%q,"uid":"uid-%s"}%s}`,
+		apiVersion, kind, namespace, name, name, more)
+}
+
+// next receives from c, or fails the test.
+func next[V any](t *testing.T, c <-chan V) V {
+	t.Helper()
 	select {
-	case item := <-w.items:
-		if got := item.Key.Name; got != name || item.Causes[0].Kind != cause {
-			w.t.Fatalf("reconcile of %s for %v, want %s for %v", got, item.Causes, name, cause)
-		}
-		return item
-	case <-w.ctx.Done():
-		w.t.Fatalf("no reconcile of %s for %v", name, cause)
+	case v := <-c:
+		return v
+	case <-time.After(time.Minute):
+		t.Fatal("nothing came within a minute")
 		panic("unreachable")
 	}
 }
 
-func TestWhatBringsAReconcile(t *testing.T) {
-	w := newWorld(t, controller.Settings{})
-	w.server.Put(books, thing(books, "a", ""))
-	w.server.Put(pages, thing(pages, "p", ownedByA))
-	unlabelled := func(e cache.Event) bool { return e.New == nil || len(e.New.Labels()) == 0 }
-	w.For(books, mapper.Ref, unlabelled)
-	w.For(films, mapper.Ref)
-	w.Watch(pages, mapper.Owner(books, mapper.Ref))
-	w.reconciles(nil)
-	w.run()
-	w.next("a", queue.CauseInitial) // once: the page was there before, too
-
-	w.server.Put(films, thing(films, "f", ""))
-	w.next("f", queue.CauseObject)
-	w.server.Put(pages, thing(pages, "q", ownedByA))
-	w.next("a", queue.CauseChild)
-	w.server.Put(books, thing(books, "b", `,"labels":{"not":"this"}`))
-	w.server.Put(pages, thing(pages, "r", ""))
-	w.server.Delete(pages, "shop", "q")
-	w.next("a", queue.CauseChild)
-	w.server.Delete(books, "shop", "b")
-	w.next("b", queue.CauseObject)
-}
-
-// TestInitializerAndSource run once the caches are filled, before anything is reconciled.
-func TestInitializerAndSource(t *testing.T) {
-	w := newWorld(t, controller.Settings{})
-	w.server.Put(books, thing(books, "a", ""))
-	w.For(books, mapper.Ref)
-	initialized := false
-	w.Initialize(func(_ context.Context, r controller.Runtime[object.Ref]) error {
-		v, err := r.Reader().View(books)
-		initialized = err == nil && v.Get("shop", "a") != nil
-		return err
-	})
-	times := 0
-	w.Source(func(ctx context.Context, enqueue controller.Enqueue[object.Ref]) error {
-		times++
-		key := object.Ref{GVK: books.GVK, Namespace: "shop", Name: fmt.Sprint("source", times)}
-		enqueue(key, queue.Child, queue.Cause{Kind: queue.CauseTrigger})
-		if times == 1 {
-			return errors.New("the source is broken")
-		}
-		<-ctx.Done()
-		return nil
-	})
-	w.reconciles(func(context.Context, queue.Item[object.Ref]) (controller.Result, error) {
-		if !initialized {
-			t.Error("a reconcile came before the initializer, or it saw an empty cache")
-		}
-		return controller.Result{}, nil
-	})
-	w.run()
-	seen := map[string]bool{}
-	for range 3 {
-		seen[(<-w.items).Key.Name] = true
-	}
-	if len(seen) != 3 || !seen["a"] || !seen["source1"] || !seen["source2"] {
-		t.Errorf("reconciled are %v, want a, source1 and, started again, source2", seen)
+// eventually waits until a condition holds, and fails the test with why after a deadline.
+func eventually(t *testing.T, holds func() bool, why func() string) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 20*time.Second, true,
+		func(context.Context) (bool, error) { return holds(), nil })
+	if err != nil {
+		t.Fatal(why())
 	}
 }
 
-func TestRunFails(t *testing.T) {
-	w := newWorld(t, controller.Settings{})
-	w.reconciles(nil)
-	if err := w.Run(w.ctx); err == nil {
-		t.Error("Run without a watched type succeeds")
-	}
-	w.For(books, mapper.Ref)
-	w.server.Refuse(books, 403)
-	var unwatchable *cache.UnwatchableError
-	if err := w.Run(w.ctx); !errors.As(err, &unwatchable) || unwatchable.Resource != books {
-		t.Errorf("Run = %v, want an UnwatchableError of books", err)
-	}
-	w.server.Refuse(books, 0)
-	w.Initialize(func(context.Context, controller.Runtime[object.Ref]) error { return errors.New("no luck") })
-	if err := w.Run(w.ctx); err == nil || err.Error() != "controller test: initializer: no luck" {
-		t.Errorf("Run = %v, want the initializer's error", err)
-	}
-}
-
-// TestPanics in a mapper and in a reconcile end neither the process nor the controller.
-func TestPanics(t *testing.T) {
-	w := newWorld(t, controller.Settings{})
-	w.For(books, mapper.Ref)
-	w.Watch(pages, func(_, current *object.Object) []object.Ref {
-		if current.Name() == "bad" {
-			panic("mapper")
-		}
-		return []object.Ref{{GVK: books.GVK, Namespace: "shop", Name: "mapped"}}
-	})
-	w.reconciles(func(_ context.Context, item queue.Item[object.Ref]) (controller.Result, error) {
-		if item.Key.Name == "mapped" && item.Attempt == 0 {
-			panic("reconcile")
-		}
-		return controller.Result{}, nil
-	})
-	w.server.Put(books, thing(books, "a", ""))
-	w.run()
-	w.next("a", queue.CauseInitial)
-	w.server.Put(pages, thing(pages, "bad", ""))
-	w.server.Put(pages, thing(pages, "good", ""))
-	w.next("mapped", queue.CauseChild)
-	w.next("mapped", queue.CauseRetry)
-}
-
-func TestResults(t *testing.T) {
-	w := newWorld(t, controller.Settings{})
-	w.server.Put(books, thing(books, "a", ""))
-	w.For(books, mapper.Ref)
-	answers := []struct {
-		result controller.Result
-		err    error
-	}{
-		{err: errors.New("first try")},
-		{result: controller.Result{Skipped: true, RequeueAfter: time.Millisecond}},
-		{err: errors.New("the row goes on")},
-		{result: controller.Result{RequeueAfter: time.Millisecond}},
-		{},
-	}
-	turn := 0
-	w.reconciles(func(context.Context, queue.Item[object.Ref]) (controller.Result, error) {
-		turn++
-		return answers[turn-1].result, answers[turn-1].err
-	})
-	w.run()
-	for i, want := range []struct {
-		cause   queue.CauseKind
-		attempt int
-	}{{queue.CauseInitial, 0}, {queue.CauseRetry, 1}, {queue.CauseRequeue, 1},
-		{queue.CauseRetry, 2}, {queue.CauseRequeue, 0}} {
-		if item := w.next("a", want.cause); item.Attempt != want.attempt {
-			t.Errorf("reconcile %d is attempt %d, want %d", i, item.Attempt, want.attempt)
+// wants receives until it gets a value.
+func wants(t *testing.T, c <-chan string, want string) {
+	t.Helper()
+	for {
+		if got := next(t, c); got == want {
+			return
 		}
 	}
 }
 
-func TestResync(t *testing.T) {
-	w := newWorld(t, controller.Settings{ResyncPeriod: time.Millisecond})
-	w.server.Put(books, thing(books, "a", ""))
-	w.server.Put(books, thing(books, "b", `,"labels":{"not":"this"}`))
-	w.For(books, mapper.Ref, func(e cache.Event) bool { return len(e.New.Labels()) == 0 })
-	w.reconciles(nil)
-	w.run()
-	w.next("a", queue.CauseInitial)
-	for range 3 {
-		w.next("a", queue.CauseResync)
-	}
-}
+type (
+	configMap = *corev1.ConfigMap
+	secret    = *corev1.Secret
+)
 
-// TestStop waits for the running reconcile, takes no new one, and cancels it when the grace
-// period is over.
-func TestStop(t *testing.T) {
-	for name, grace := range map[string]time.Duration{"within the grace period": time.Hour,
-		"after the grace period": time.Millisecond} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, controller.Settings{GracePeriod: grace})
-			w.server.Put(books, thing(books, "a", ""))
-			w.For(books, mapper.Ref)
-			begun, finish, cancelled := make(chan struct{}), make(chan struct{}), false
-			w.reconciles(func(ctx context.Context, _ queue.Item[object.Ref]) (controller.Result, error) {
-				close(begun)
-				select {
-				case <-finish:
-				case <-ctx.Done():
-					cancelled = true
-				}
-				return controller.Result{}, nil
+// reconciler is a ReconcileFunc of ConfigMaps.
+type reconciler = controller.ReconcileFunc[configMap]
+
+// TestReadsBringKeysBack reconciles a key again after an event of an object that it has looked for
+// in vain, without any mapper.
+func TestReadsBringKeysBack(t *testing.T) {
+	w := newWorld(t)
+	seen := make(chan string, 100)
+	w.server.Put(configMaps, body(configMaps, "a", `,"data":{"secret":"s"}`))
+	w.run(controller.New[configMap]("reads").Watch(controller.TypeOf[secret]()).Reconciler(reconciler(
+		func(_ context.Context, req *controller.Request[configMap]) (controller.Result, error) {
+			s, err := controller.Get[secret](req, controller.Key{
+				Namespace: req.Key.Namespace, Name: req.Object.Data["secret"],
 			})
-			stop := w.run()
-			<-begun
-			w.server.Put(books, thing(books, "b", ""))
-			if grace == time.Hour {
-				time.AfterFunc(10*time.Millisecond, func() { close(finish) })
+			switch {
+			case controller.IsNotFound(err):
+				seen <- req.Key.Name + " without"
+			case err != nil:
+				return controller.Result{}, err
+			default:
+				seen <- req.Key.Name + " with " + string(s.Data["text"])
 			}
-			if err := stop(); err != nil {
-				t.Errorf("Run = %v", err)
-			}
-			if want := grace != time.Hour; cancelled != want {
-				t.Errorf("the reconcile was cancelled: %v, want %v", cancelled, want)
-			}
-			if n := len(w.items); n != 1 {
-				t.Errorf("%d reconciles were begun, want 1", n)
+			return controller.Result{}, nil
+		})))
+	wants(t, seen, "a without")
+	w.server.Put(secrets, body(secrets, "s", `,"data":{"text":"b25l"}`))
+	wants(t, seen, "a with one")
+	w.server.Put(configMaps, body(configMaps, "a", `,"data":{"secret":"other"}`))
+	wants(t, seen, "a without")
+	w.server.Put(secrets, body(secrets, "other", `,"data":{"text":"dHdv"}`))
+	wants(t, seen, "a with two")
+	w.server.Delete(secrets, "shop", "other")
+	wants(t, seen, "a without")
+}
+
+// idle is a reconciler that does nothing.
+func idle(context.Context, *controller.Request[configMap]) (controller.Result, error) {
+	return controller.Result{}, nil
+}
+
+func TestDeclarationFaults(t *testing.T) {
+	w := newWorld(t)
+	ofNodes := controller.NewIndex("zone", func(n *corev1.Node) []string { return []string{n.Labels["zone"]} })
+	good := func() *controller.Controller[configMap] {
+		return controller.New[configMap]("good").Reconciler(reconciler(idle))
+	}
+	for name, test := range map[string]struct {
+		declared []controller.Declared
+		want     string
+	}{
+		"no reconciler": {[]controller.Declared{controller.New[configMap]("c")}, "expected Reconciler"},
+		"no name": {
+			[]controller.Declared{controller.New[configMap]("").Reconciler(reconciler(idle))}, "name is empty",
+		},
+		"a name that no finalizer and no label can have": {
+			[]controller.Declared{controller.New[configMap]("my copies").Reconciler(reconciler(idle))}, "the name is invalid",
+		},
+		"a nil function as reconciler": {
+			[]controller.Declared{controller.New[configMap]("c").Reconciler(reconciler(nil))}, "expected Reconciler",
+		},
+		"a nil function as source": {
+			[]controller.Declared{good().Source(controller.SourceFunc(nil))}, "source 0 is nil",
+		},
+		"a nil mapper": {
+			[]controller.Declared{good().Watch(controller.TypeOf[secret](), controller.SameName(), nil)},
+			"watch of *v1.Secret: a mapper is nil",
+		},
+		"a nil mapper among several": {
+			[]controller.Declared{good().Watch(controller.TypeOf[secret](), controller.Multi(nil))}, "a mapper is nil",
+		},
+		"a nil function and a nil selector": {
+			[]controller.Declared{good().Where(nil).WhereLabels(nil)},
+			"function 0 of Where is nil\nselector 0 of WhereLabels is nil",
+		},
+		"one name twice": {[]controller.Declared{good(), good()}, `"good": two controllers have this name`},
+		"an index of another type": {
+			[]controller.Declared{good().Index(ofNodes)}, `index "zone": controller "good" does not declare the type *v1.Node`,
+		},
+		"no kind": {
+			[]controller.Declared{good().Watch(controller.TypeFor(schema.GroupVersionKind{Kind: "Shop"}))},
+			"expected a version and a kind",
+		},
+		"a mapper of another type": {
+			[]controller.Declared{good().Watch(controller.TypeOf[secret](), controller.Map(
+				func(context.Context, controller.Reader, *corev1.Node, *corev1.Node) ([]controller.Key, error) {
+					return nil, nil
+				}))},
+			"the mapper takes *v1.Node, expected the type of the watched Secret.v1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := host.NewGroup(w.host, test.declared...)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("NewGroup = %v, want an error with %q", err, test.want)
 			}
 		})
 	}
+	if _, err := host.NewGroup(w.host, good()); err != nil {
+		t.Errorf("NewGroup = %v for a good declaration", err)
+	}
 }
 
-// TestStopNow cancels the running reconcile although there is a grace period.
-func TestStopNow(t *testing.T) {
-	w := newWorld(t, controller.Settings{GracePeriod: time.Hour})
-	w.server.Put(books, thing(books, "a", ""))
-	w.For(books, mapper.Ref)
-	begun := make(chan struct{})
-	w.reconciles(func(ctx context.Context, _ queue.Item[object.Ref]) (controller.Result, error) {
-		close(begun)
-		<-ctx.Done()
+// TestKindNotServed waits for the kind, and runs the other controllers meanwhile.
+func TestKindNotServed(t *testing.T) {
+	w := newWorld(t)
+	seen := make(chan string, 100)
+	w.server.Put(configMaps, body(configMaps, "a", ""))
+	w.server.Put(shops, body(shops, "b", ""))
+	note := func(_ context.Context, req *controller.Request[configMap]) (controller.Result, error) {
+		seen <- req.Key.Name
 		return controller.Result{}, nil
-	})
-	ctx, cancel := context.WithCancelCause(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- w.Run(ctx) }()
-	<-begun
-	cancel(fmt.Errorf("lost: %w", controller.ErrStopNow))
-	if err := <-ended; err != nil {
-		t.Errorf("Run = %v", err)
 	}
+	group := w.run(
+		controller.New[configMap]("waits").Watch(controller.TypeFor(shops.GVK), controller.SameName()).
+			Reconciler(reconciler(note)),
+		controller.New[configMap]("runs").Reconciler(reconciler(note)),
+	)
+	wants(t, seen, "a")
+	want := []string{`controller "waits" does not run: the API server does not serve Shop of example.com/v1; ` +
+		"the controller starts when it does"}
+	eventually(t, func() bool { return group.Ready() && cmp.Equal(group.Problems(), want) }, func() string {
+		return fmt.Sprintf("ready is %v, the problems are %q, want %q", group.Ready(), group.Problems(), want)
+	})
+	w.serve(shops)
+	wants(t, seen, "b")
+	eventually(t, func() bool { return len(group.Problems()) == 0 }, func() string {
+		return fmt.Sprintf("the problems are %q, want none", group.Problems())
+	})
 }

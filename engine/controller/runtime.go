@@ -1,0 +1,47 @@
+package controller
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/host"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/klog/v2"
+)
+
+// Runtime is what one reconcile reads and writes with, and what it reports to. It is valid during
+// the reconcile, and safe for concurrent use.
+type Runtime struct {
+	reader access
+	host   *host.Host
+	span   trace.Span
+	ctx    context.Context //nolint:containedctx // bounds a Runtime, which lives as long as one reconcile
+	over   atomic.Bool
+	// circuit counts the reconcile's writes; nil if they are not.
+	circuit *circuitRun
+}
+
+// newRuntime returns the Runtime of one reconcile. Its reads wait with shown. end ends it.
+func newRuntime(
+	ctx context.Context, h *host.Host, a access, shown func(context.Context, object.Resource) error,
+) *Runtime {
+	rt := &Runtime{reader: a, host: h, ctx: ctx, span: trace.SpanFromContext(ctx)}
+	rt.reader.ended = rt.over.Load
+	rt.reader.await = func(r object.Resource) error { return shown(ctx, r) }
+	return rt
+}
+
+func (rt *Runtime) end() { rt.over.Store(true) }
+
+func (rt *Runtime) reading() *access { return &rt.reader }
+
+// Logger returns the reconcile's logger: its lines have the controller, the key and the trace id.
+func (rt *Runtime) Logger() logr.Logger { return klog.FromContext(rt.ctx) }
+
+// Span returns the reconcile's span.
+func (rt *Runtime) Span() trace.Span { return rt.span }
+
+// Reads is the number of bound references of the reconcile so far.
+func (rt *Runtime) Reads() int { return rt.reader.reads.len() }

@@ -1,0 +1,187 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+
+	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/internal/engine/merge"
+	"github.com/hookloop/hookloop/internal/engine/plan"
+)
+
+// SetStatus changes the status of an object that was read: change sets fields of a copy of it, and
+// those fields of the status are written that differ then. Nothing is sent if none does. Fields
+// that the Go type does not have stay.
+//
+// The resourceVersion is a precondition: the error is ErrConflict if the object has changed. The
+// object becomes the API server's answer. Changes outside of the status are an error.
+func SetStatus[T Object](ctx context.Context, rt *Runtime, o T, change func(T)) error {
+	w, before, after, err := rt.changed(act.PatchStatus, o, func(o Object) { change(o.(T)) })
+	if err != nil {
+		return err
+	}
+	old, err := statusIn(w, before)
+	if err != nil {
+		return err
+	}
+	now, err := statusIn(w, after)
+	if err != nil {
+		return err
+	}
+	delete(before, "status")
+	delete(after, "status")
+	if fields := merge.Diff(before, after); fields != "" {
+		return fmt.Errorf("%s %s: %s changed, expected changes of the status only", w.Verb, w.Ref, fields)
+	}
+	patch := mergePatch(old, now)
+	if len(patch) == 0 {
+		return nil
+	}
+	if w.Body, err = json.Marshal(patch); err != nil {
+		return fmt.Errorf("%s %s: %w", w.Verb, w.Ref, withoutValue(err))
+	}
+	w.Why = merge.Diff(map[string]any{"status": old}, map[string]any{"status": now})
+	return rt.send(ctx, w, o)
+}
+
+// PatchMetadata changes labels and annotations of an object that was read: change sets them in a
+// copy of it, and those that differ then are written. Nothing is sent if none does. Labels and
+// annotations of others stay.
+//
+// The resourceVersion is a precondition: the error is ErrConflict if the object has changed. The
+// object becomes the API server's answer. Other changes are an error.
+func PatchMetadata[T Object](ctx context.Context, rt *Runtime, o T, change func(T)) error {
+	w, before, after, err := rt.changed(act.PatchLabels, o, func(o Object) { change(o.(T)) })
+	if err != nil {
+		return err
+	}
+	w.Why = merge.Diff(before, after)
+	for field, patch := range map[string]*map[string]*string{"labels": &w.Labels, "annotations": &w.Annotations} {
+		*patch = textPatch(take(before, field), take(after, field))
+	}
+	if fields := merge.Diff(before, after); fields != "" {
+		return fmt.Errorf("%s %s: %s changed, expected changes of labels and annotations only", w.Verb, w.Ref, fields)
+	}
+	if len(w.Labels)+len(w.Annotations) == 0 {
+		return nil
+	}
+	return rt.send(ctx, w, o)
+}
+
+// changed returns the write of a change of an object, and the object before and after it as JSON
+// values without nulls; both are empty if nothing changes.
+func (rt *Runtime) changed(
+	verb plan.Verb, o Object, change func(Object),
+) (w act.Write, before, after map[string]any, err error) {
+	if w, err = rt.prepare(verb, o); err != nil {
+		return w, nil, nil, err
+	}
+	if err := wasRead(w); err != nil {
+		return w, nil, nil, err
+	}
+	next, ok := o.DeepCopyObject().(Object)
+	if !ok {
+		return w, nil, nil, fmt.Errorf("%s %s: its copy is a %T", w.Verb, w.Ref, o.DeepCopyObject())
+	}
+	change(next)
+	if reflect.DeepEqual(o, next) { // most reconciles change nothing, and JSON costs more
+		return w, nil, nil, nil
+	}
+	if before, err = bodyOf(w.Resource.GVK, o); err != nil {
+		return w, nil, nil, fmt.Errorf("%s %s: %w", w.Verb, w.Ref, err)
+	}
+	if after, err = bodyOf(w.Resource.GVK, next); err != nil {
+		return w, nil, nil, fmt.Errorf("%s %s: %w", w.Verb, w.Ref, err)
+	}
+	dropNulls(before)
+	dropNulls(after)
+	return w, before, after, nil
+}
+
+// statusIn returns the status in a body. If the status is no subresource, its conditions have no
+// observedGeneration: each write of the status would be a new generation.
+func statusIn(w act.Write, body map[string]any) (map[string]any, error) {
+	value, there := body["status"]
+	if !there {
+		return map[string]any{}, nil
+	}
+	status, ok := value.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s %s: status is %T, expected an object", w.Verb, w.Ref, value)
+	}
+	if !w.Resource.HasStatus {
+		conditions, _ := status["conditions"].([]any)
+		for _, c := range conditions {
+			if c, ok := c.(map[string]any); ok {
+				delete(c, "observedGeneration")
+			}
+		}
+	}
+	return status, nil
+}
+
+// mergePatch returns the JSON merge patch (RFC 7386) from before to after, which have no nulls.
+func mergePatch(before, after map[string]any) map[string]any {
+	patch := map[string]any{}
+	for name := range before {
+		if _, stays := after[name]; !stays {
+			patch[name] = nil
+		}
+	}
+	for name, now := range after {
+		old, had := before[name]
+		oldMap, wasMap := old.(map[string]any)
+		nowMap, isMap := now.(map[string]any)
+		switch {
+		case had && merge.Equal(old, now):
+		case wasMap && isMap:
+			patch[name] = mergePatch(oldMap, nowMap)
+		default:
+			patch[name] = now
+		}
+	}
+	return patch
+}
+
+// dropNulls removes null members, in place: a null in a Go value is a field that is not set.
+func dropNulls(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		maps.DeleteFunc(v, func(_ string, value any) bool { return value == nil })
+		for _, value := range v {
+			dropNulls(value)
+		}
+	case []any:
+		for _, value := range v {
+			dropNulls(value)
+		}
+	}
+}
+
+// take removes a map of texts from the metadata of a body, and returns it.
+func take(body map[string]any, field string) map[string]any {
+	metadata, _ := body["metadata"].(map[string]any)
+	texts, _ := metadata[field].(map[string]any)
+	delete(metadata, field)
+	return texts
+}
+
+// textPatch returns the patch from before to after; nil deletes a key.
+func textPatch(before, after map[string]any) map[string]*string {
+	patch := map[string]*string{}
+	for key := range before {
+		if _, stays := after[key]; !stays {
+			patch[key] = nil
+		}
+	}
+	for key, value := range after {
+		text, _ := value.(string)
+		if old, had := before[key]; !had || old != value {
+			patch[key] = &text
+		}
+	}
+	return patch
+}
