@@ -68,7 +68,7 @@ type CompositeControllerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == string ? self.matches('^(100|[1-9]?[0-9])%$') : self >= 0",message="must be a number of 0 or more, or a percentage from 0% to 100%"
 	DeletionLimit *intstr.IntOrString `json:"deletionLimit,omitempty"`
 	// GenerateSelector ignores the parent's spec.selector and selects children by a label with the
-	// parent's UID, which the engine puts on them.
+	// parent's UID, which the engine puts on them. Default: false.
 	// +optional
 	GenerateSelector *bool `json:"generateSelector,omitempty"`
 }
@@ -83,7 +83,7 @@ type ParentResourceRule struct {
 	// +optional
 	RevisionHistory *RevisionHistory `json:"revisionHistory,omitempty"`
 	// IgnoreStatusChanges skips the sync for a change of a parent that touches neither generation,
-	// labels, annotations, finalizers nor owners.
+	// labels, annotations, finalizers nor owners. Default: false.
 	// +optional
 	IgnoreStatusChanges *bool `json:"ignoreStatusChanges,omitempty"`
 }
@@ -123,6 +123,7 @@ type StatusChecks struct {
 
 // ConditionCheck is a condition that a child's status.conditions must have.
 type ConditionCheck struct {
+	// Type is the type of the condition.
 	// +kubebuilder:validation:MinLength=1
 	Type string `json:"type"`
 	// Status is the status wanted; unset, any will do.

@@ -7,9 +7,10 @@ type ControllerStatus struct {
 	// ObservedGeneration is the generation of the spec that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Parents and Children are the plural names of the resources, in one line.
+	// Parents are the plural names of the resources of the parents, in one line.
 	// +optional
 	Parents string `json:"parents,omitempty"`
+	// Children are the plural names of the resources of the children, in one line.
 	// +optional
 	Children string `json:"children,omitempty"`
 	// Inputs are the plural names of the input resources of a map controller, in one line.

@@ -34,18 +34,23 @@ type CABundle struct {
 // KeyReference names one key of a Secret or ConfigMap. Its default is documented at
 // the field that holds the reference.
 type KeyReference struct {
+	// Name is the name of the object.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
+	// Namespace is the namespace of the object.
 	// +kubebuilder:validation:MinLength=1
 	Namespace string `json:"namespace"`
+	// Key is the key in the object's data. The field that holds this reference has its default.
 	// +optional
 	Key string `json:"key,omitempty"`
 }
 
 // SecretReference names a Secret.
 type SecretReference struct {
+	// Name is the name of the object.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
+	// Namespace is the namespace of the object.
 	// +kubebuilder:validation:MinLength=1
 	Namespace string `json:"namespace"`
 }

@@ -76,15 +76,17 @@ type DecoratedResourceRule struct {
 	// +optional
 	AnnotationSelector *AnnotationSelector `json:"annotationSelector,omitempty"`
 	// IgnoreStatusChanges skips the sync for a change that touches neither generation, labels,
-	// annotations, finalizers nor owners.
+	// annotations, finalizers nor owners. Default: false.
 	// +optional
 	IgnoreStatusChanges *bool `json:"ignoreStatusChanges,omitempty"`
 }
 
 // AnnotationSelector selects by annotations, with the same rules as a label selector.
 type AnnotationSelector struct {
+	// MatchAnnotations are annotations that an object must have, with their values.
 	// +optional
 	MatchAnnotations map[string]string `json:"matchAnnotations,omitempty"`
+	// MatchExpressions are requirements that an object's annotations must meet, all of them.
 	// +optional
 	MatchExpressions []metav1.LabelSelectorRequirement `json:"matchExpressions,omitempty"`
 }

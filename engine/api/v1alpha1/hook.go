@@ -65,7 +65,7 @@ type Webhook struct {
 	// Path is the path of the hook at the service: /sync.
 	// +optional
 	Path *string `json:"path,omitempty"`
-	// Timeout is how long one call may take.
+	// Timeout is how long one call may take, as a Go duration; 0 and less count as 10s. Default: 10s.
 	// +optional
 	Timeout Timeout `json:"timeout,omitempty"`
 	// Etag lets the hook answer "unchanged".
@@ -105,8 +105,10 @@ func (t Timeout) Duration() time.Duration {
 
 // ServiceReference names a Service that serves webhooks.
 type ServiceReference struct {
+	// Name is the name of the Service.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
+	// Namespace is the namespace of the Service.
 	// +kubebuilder:validation:MinLength=1
 	Namespace string `json:"namespace"`
 	// Port defaults to 80.
@@ -114,7 +116,7 @@ type ServiceReference struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Port *int32 `json:"port,omitempty"`
-	// Protocol is http or https; default http.
+	// Protocol is http or https. Default: http.
 	// +optional
 	Protocol *string `json:"protocol,omitempty"`
 }
@@ -122,6 +124,7 @@ type ServiceReference struct {
 // WebhookEtag configures the cache of answers that the hook marks with an ETag header.
 // +kubebuilder:validation:XValidation:rule="!(has(self.enabled) && self.enabled && has(self.cacheTimeoutSeconds)) || has(self.cacheCleanupSeconds)",message="cacheTimeoutSeconds needs cacheCleanupSeconds"
 type WebhookEtag struct {
+	// Enabled turns the cache on. Default: false.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 	// CacheTimeoutSeconds is how long an answer is kept; unset or below 1, it is kept until its
@@ -164,7 +167,7 @@ type GRPC struct {
 	// Mode is Stream or Unary. Unset, it is the stream where the hook serves it.
 	// +optional
 	Mode GRPCMode `json:"mode,omitempty"`
-	// Timeout is how long one call may take.
+	// Timeout is how long one call may take, as a Go duration; 0 and less count as 10s. Default: 10s.
 	// +optional
 	Timeout Timeout `json:"timeout,omitempty"`
 	// CABundle verifies the hook's certificate; unset, the system's roots do.
@@ -174,7 +177,7 @@ type GRPC struct {
 	ClientTLS *ClientTLS `json:"clientTLS,omitempty"`
 	// +optional
 	Authorization *Authorization `json:"authorization,omitempty"`
-	// Insecure asks for plain text instead of TLS.
+	// Insecure asks for plain text instead of TLS. Default: false.
 	// +optional
 	Insecure bool `json:"insecure,omitempty"`
 	// ServerName is the name that the hook's certificate must have, if it is not the target's.
@@ -189,17 +192,20 @@ type InProcess struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Timeout is how long one call may take.
+	// Timeout is how long one call may take, as a Go duration; 0 and less count as 10s. Default: 10s.
 	// +optional
 	Timeout Timeout `json:"timeout,omitempty"`
 }
 
 // GRPCServiceReference names a Service that serves gRPC hooks.
 type GRPCServiceReference struct {
+	// Name is the name of the Service.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
+	// Namespace is the namespace of the Service.
 	// +kubebuilder:validation:MinLength=1
 	Namespace string `json:"namespace"`
+	// Port is a port of the Service.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port"`

@@ -86,7 +86,7 @@ type MapParentRule struct {
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 	// IgnoreStatusChanges ignores a change of a parent that touches neither generation, labels,
-	// annotations, finalizers nor owners.
+	// annotations, finalizers nor owners. Default: false.
 	// +optional
 	IgnoreStatusChanges *bool `json:"ignoreStatusChanges,omitempty"`
 }
