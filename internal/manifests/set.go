@@ -1,0 +1,77 @@
+package manifests
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"go.yaml.in/yaml/v3"
+)
+
+// Set is the objects of all files, in the order in which they were read.
+type Set struct {
+	Objects []*Object
+	// paths are the arguments, for errors.
+	paths []string
+}
+
+// Object is an object of a file. The embedded Object has its metadata and its JSON.
+type Object struct {
+	*object.Object
+	file string
+	// above is the number of lines above the document in its file.
+	above int
+	node  *yaml.Node
+}
+
+// Read reads the objects of files and directories. "-" is stdin. Of a directory it reads the
+// files with the extensions .yaml, .yml and .json, but no subdirectory, as kubectl does without
+// --recursive; it passes over hidden files and kustomizations. A file that two arguments name is
+// read once. A document is YAML or JSON; the items of a List are objects of their own.
+//
+// The error joins one *Error for each file that is wrong.
+func Read(stdin io.Reader, paths ...string) (*Set, error) {
+	if len(paths) == 0 {
+		return nil, errors.New("-f: is missing, expected a file, a directory, or - for stdin")
+	}
+	sources, err := find(paths)
+	if err != nil {
+		return nil, err
+	}
+	set, limits := &Set{paths: paths}, newLimits()
+	var errs []error
+	for _, source := range sources {
+		data, err := source.read(stdin, limits)
+		if err == nil {
+			err = set.parse(source.name, data, limits)
+		}
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return set, nil
+}
+
+// String is the arguments of Read.
+func (s *Set) String() string { return strings.Join(s.paths, ", ") }
+
+// Error is a fault of a file.
+type Error struct {
+	Position Position
+	Text     string
+}
+
+// Error is file:line:column: text.
+func (e *Error) Error() string { return e.Position.String() + ": " + e.Text }
+
+func faultf(at Position, format string, args ...any) *Error {
+	return &Error{Position: at, Text: fmt.Sprintf(format, args...)}
+}
+
+// Errorf returns an error about a field of the object; see At for the path.
+func (o *Object) Errorf(path, format string, args ...any) *Error {
+	return faultf(o.At(path), format, args...)
+}

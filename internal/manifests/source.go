@@ -1,0 +1,144 @@
+package manifests
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// The limits of one Read. The bundles of CRDs of large projects have about 5 MB.
+const (
+	maxBytes     = 32 << 20
+	maxFiles     = 2_000
+	maxDocuments = 20_000
+	// maxMarks limits the characters that can begin a node of YAML. The parser needs about 250
+	// bytes for a node.
+	maxMarks = 2_000_000
+	// maxExpanded limits the size of all values with their aliases expanded: 16 bytes for each node,
+	// and its text.
+	maxExpanded = 128 << 20
+)
+
+// limits is the rest that may be read.
+type limits struct{ bytes, documents, marks, expanded int }
+
+func newLimits() *limits {
+	return &limits{bytes: maxBytes, documents: maxDocuments, marks: maxMarks, expanded: maxExpanded}
+}
+
+const stdinName = "-"
+
+// source is a file that is not read yet.
+type source struct {
+	name string
+}
+
+// find returns the files of the arguments.
+func find(paths []string) ([]source, error) {
+	var sources []source
+	seen := map[string]bool{}
+	for _, path := range paths {
+		names, err := files(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if key := identity(name); !seen[key] {
+				seen[key] = true
+				sources = append(sources, source{name})
+			}
+		}
+	}
+	if len(sources) > maxFiles {
+		return nil, fmt.Errorf("%s: has %d files, expected at most %d", strings.Join(paths, ", "), len(sources), maxFiles)
+	}
+	return sources, nil
+}
+
+// identity is the same for two names of one file.
+func identity(name string) string {
+	if full, err := filepath.Abs(name); err == nil && name != stdinName {
+		return full
+	}
+	return name
+}
+
+// files returns the files of one argument.
+func files(path string) ([]string, error) {
+	if path == stdinName {
+		return []string{stdinName}, nil
+	}
+	if strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://") {
+		return nil, fmt.Errorf("%s: is a URL, expected a file, a directory, or - for stdin", path)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, failed(path, err)
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, failed(path, err)
+	}
+	var names []string
+	for _, entry := range entries {
+		if name := filepath.Join(path, entry.Name()); isManifest(entry.Name()) && !isDirectory(name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s: the directory has no .yaml, .yml or .json file", path)
+	}
+	return names, nil
+}
+
+// isManifest reports whether the name of a file in a directory is that of a manifest.
+func isManifest(name string) bool {
+	extension := filepath.Ext(name)
+	base := strings.TrimSuffix(name, extension)
+	return !strings.HasPrefix(name, ".") && base != "kustomization" &&
+		slices.Contains([]string{".yaml", ".yml", ".json"}, extension)
+}
+
+func isDirectory(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
+// read returns the bytes of a file.
+func (s source) read(stdin io.Reader, l *limits) ([]byte, error) {
+	from := stdin
+	if s.name != stdinName {
+		file, err := os.Open(s.name)
+		if err != nil {
+			return nil, failed(s.name, err)
+		}
+		defer file.Close() //nolint:errcheck // it was only read
+		from = file
+	}
+	data, err := io.ReadAll(io.LimitReader(from, int64(l.bytes)+1))
+	if err != nil {
+		return nil, failed(s.name, err)
+	}
+	if l.bytes -= len(data); l.bytes < 0 {
+		return nil, faultf(Position{File: s.name}, "the files have more than %d MiB in total, expected less", maxBytes>>20)
+	}
+	return bytes.TrimPrefix(data, []byte("\ufeff")), nil
+}
+
+// failed drops the repeated path of a file error.
+func failed(path string, err error) error {
+	var wrong *fs.PathError
+	if errors.As(err, &wrong) {
+		err = wrong.Err
+	}
+	return faultf(Position{File: path}, "cannot be read: %v", err)
+}
