@@ -1,0 +1,164 @@
+package recording
+
+import (
+	"cmp"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// minReplaced is the length from which a value of a Secret is masked in all texts, in bytes.
+// Shorter ones are masked in the Secret only: they would occur everywhere.
+const minReplaced = 6
+
+// masks replaces the values of Secrets by masked-1, masked-2, …: equal values have equal masks, so
+// that a hook that copies a Secret gives the same answer to a masked question.
+type masks struct {
+	// names are the masks by value.
+	names map[string]string
+	texts *strings.Replacer
+}
+
+// alreadyMasked matches a mask, which stays as it is when a masked question is asked again.
+var alreadyMasked = regexp.MustCompile(`^masked-[0-9]+$`)
+
+// newMasks finds the values of the Secrets in some values, in a fixed order.
+func newMasks(values ...map[string]any) *masks {
+	m := &masks{names: map[string]string{}}
+	for _, v := range values {
+		if v != nil {
+			m.find(v)
+		}
+	}
+	secrets := slices.SortedFunc(maps.Keys(m.names), func(a, b string) int { // a value may contain another one
+		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
+	})
+	var pairs []string
+	for _, secret := range secrets {
+		if len(secret) >= minReplaced {
+			pairs = append(pairs, secret, m.names[secret], encoded(secret), encoded(m.names[secret]))
+		}
+	}
+	m.texts = strings.NewReplacer(pairs...)
+	return m
+}
+
+func encoded(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+
+// find collects the values of Secrets.
+func (m *masks) find(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		if isSecret(v) {
+			m.findIn(v)
+		}
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			m.find(v[key])
+		}
+	case []any:
+		for _, item := range v {
+			m.find(item)
+		}
+	}
+}
+
+func isSecret(m map[string]any) bool { return m["kind"] == "Secret" && m["apiVersion"] == "v1" }
+
+func (m *masks) findIn(secret map[string]any) {
+	for _, field := range []string{"data", "stringData"} {
+		values, _ := secret[field].(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			if text, ok := values[key].(string); ok {
+				m.name(plain(field, text))
+			}
+		}
+	}
+}
+
+// plain returns a value of a Secret without its encoding.
+func plain(field, text string) string {
+	if field == "data" {
+		if data, err := base64.StdEncoding.DecodeString(text); err == nil {
+			return string(data)
+		}
+	}
+	return text
+}
+
+// name returns the mask of a value.
+func (m *masks) name(secret string) string {
+	name, known := m.names[secret]
+	switch {
+	case known:
+	case secret == "":
+		return ""
+	case alreadyMasked.MatchString(secret):
+		name = secret
+	default:
+		name = fmt.Sprintf("masked-%d", len(m.names)+1)
+	}
+	m.names[secret] = name
+	return name
+}
+
+// mask returns a value with masks. The value is changed.
+func (m *masks) mask(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		if isSecret(v) {
+			m.maskSecret(v)
+		}
+		for key, inner := range v {
+			if text, ok := inner.(string); ok && key == "url" {
+				inner = withoutUser(text)
+			}
+			v[key] = m.mask(inner)
+		}
+	case []any:
+		for i, item := range v {
+			v[i] = m.mask(item)
+		}
+	case string:
+		return m.text(v)
+	}
+	return value
+}
+
+// text masks values inside of a text.
+func (m *masks) text(text string) string { return m.texts.Replace(text) }
+
+func (m *masks) maskSecret(secret map[string]any) {
+	for _, field := range []string{"data", "stringData"} {
+		values, _ := secret[field].(map[string]any)
+		for key, value := range values {
+			text, ok := value.(string)
+			if !ok {
+				continue
+			}
+			values[key] = m.name(plain(field, text))
+			if field == "data" {
+				values[key] = encoded(m.name(plain(field, text)))
+			}
+		}
+	}
+	metadata, _ := secret["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	const applied = "kubectl.kubernetes.io/last-applied-configuration" // it has the values, too
+	if _, there := annotations[applied]; there {
+		annotations[applied] = "masked"
+	}
+}
+
+// withoutUser returns a URL without a user and a password.
+func withoutUser(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.User == nil {
+		return text
+	}
+	u.User = nil
+	return u.String()
+}
