@@ -1,0 +1,143 @@
+package dev
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/server"
+	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var update = flag.Bool("update", false, "rewrite the lines in testdata")
+
+func decode(t *testing.T, text string) *object.Object {
+	t.Helper()
+	o, err := object.Decode([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// playSession makes the events of a session: a new parent, a changed one with a Secret, a fault of
+// the hook, a write that is refused, and a condition.
+func playSession(t *testing.T, o *observer) {
+	t.Helper()
+	web := decode(t, `{"apiVersion":"example.com/v1","kind":"Web","metadata":{"name":"a","namespace":"shop"}}`)
+	before := decode(t, `{"apiVersion":"example.com/v1","kind":"Web","metadata":{"name":"a","namespace":"shop"},
+		"status":{"ready":1,"conditions":[{"type":"Ready","status":"False","reason":"Waits","message":"for\nPods",
+		"lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
+	after := decode(t, `{"apiVersion":"example.com/v1","kind":"Web","metadata":{"name":"a","namespace":"shop"},
+		"status":{"ready":2,"observedGeneration":3,"conditions":[{"type":"Ready","status":"True"}]}}`)
+	deployment := func(replicas, image, env string) *object.Object {
+		return decode(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"shop",
+			"resourceVersion":"`+replicas+`","annotations":{"metacontroller.k8s.io/last-applied-configuration":"`+replicas+`"}},
+			"spec":{"replicas":`+replicas+`,"containers":[{"name":"init"},{"name":"web","image":"`+image+`"`+env+`}]},
+			"status":{"replicas":`+replicas+`}}`)
+	}
+	secret := func(value string) *object.Object {
+		return decode(t, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","namespace":"other"},
+			"data":{"password":"`+value+`"}}`)
+	}
+	at := func(w *object.Object, verb, why string) server.Write {
+		return server.Write{Verb: verb, Ref: w.Ref(), Why: why}
+	}
+	update := func(verb string, from, to *object.Object, why string) server.Write {
+		w := at(to, verb, why)
+		w.Before, w.After = from, to
+		return w
+	}
+	key := hook.ParentKey(web.Ref())
+	s := server.Sync{
+		Controller: "composite/web", Key: key, Ops: []hook.Op{hook.Sync}, HookTime: 1234 * time.Microsecond,
+		Duration: 45 * time.Millisecond, Result: "changed", CauseCount: 1,
+		Causes: []queue.Cause{{Kind: queue.CauseObject, Ref: web.Ref()}},
+		Writes: []server.Write{
+			at(deployment("1", "a", ""), "create", "desired, not there"), update(statusVerb, before, after, ""),
+		},
+	}
+	o.Synced(s)
+	s.Causes, s.CauseCount = []queue.Cause{
+		{Kind: queue.CauseChild, Ref: secret("x").Ref(), Deleted: true}, {Kind: queue.CauseTrigger, Reason: "order 7"},
+	}, 5
+	s.Writes = []server.Write{
+		update("update", deployment("1", "a", ""), deployment("2", "b", `,"env":[{"name":"A"}]`), "spec.replicas: 1 → 2"),
+		update("update", secret("b25l"), secret("dHdv"), "data.password: b25l → dHdv"),
+		at(web, "delete", "no longer desired"),
+	}
+	o.Synced(s)
+	s.Causes, s.CauseCount, s.Writes, s.Retry = []queue.Cause{{Kind: queue.CauseRetry}}, 1, nil, true
+	s.Result, s.Err = "HookFailed", errors.New("sync http://127.0.0.1:1: status 500:\nKeyError")
+	o.Synced(s)
+	refused := at(deployment("1", "a", ""), "create", "desired, not there")
+	refused.Err = errors.New("create Deployment: forbidden")
+	s.Result, s.Err, s.Writes = "Forbidden", refused.Err, []server.Write{refused}
+	o.Synced(s)
+	o.hookDown.Store(true) // printed neither as a sync nor as a condition
+	s.Result = string(hook.Unreachable)
+	o.Synced(s)
+	o.Reported("composite/web", []hook.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: s.Result}})
+	o.hookDown.Store(false)
+	running := hook.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Running", Message: "it runs"}
+	o.Reported("composite/web", []hook.Condition{running})
+	o.Reported("composite/web", []hook.Condition{running})
+}
+
+// TestLines prints the events of a session in each form.
+func TestLines(t *testing.T) {
+	var out strings.Builder
+	for _, p := range []*printer{{}, {color: true}, {json: true}} {
+		p.out = &out
+		playSession(t, newObserver(p))
+		if _, err := (&hookOutput{printer: p}).Write([]byte("listening\r\non 127.0.0.1:1\nhalf a line")); err != nil {
+			t.Fatal(err)
+		}
+		p.notef("hook.py changed")
+		p.problemf("the hook ended: %v", errors.New("exit status 1"))
+	}
+	for _, secret := range []string{"b25l", "dHdv"} {
+		if strings.Contains(out.String(), secret) {
+			t.Errorf("a value of a Secret is printed: %s", out.String())
+		}
+	}
+	times := regexp.MustCompile(`\d\d:\d\d:\d\d|"time":"[^"]*"`)
+	got := times.ReplaceAllString(out.String(), "TIME")
+	const golden = "testdata/lines.golden"
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
+// TestIgnored passes over build output, unless it is part of the command.
+func TestIgnored(t *testing.T) {
+	o := &Options{Command: []string{"node", "dist/hook.js"}}
+	for path, want := range map[string]bool{
+		".": false, "src": false, "src/hook.ts": false, "dist": false, "build": true, "node_modules": true, ".git": true,
+		"hook.pyc": true, "hook.py~": true, ".hook.py.swp": true, "a/4913": true,
+	} {
+		if got := o.ignored(path); got != want {
+			t.Errorf("ignored(%q) = %v, want %v", path, got, want)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package dev
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/server"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// observer prints what the engine does, and records what it has created.
+type observer struct {
+	*printer
+	// hookDown reports that the hook is being restarted: syncs that do not reach it are not printed.
+	hookDown atomic.Bool
+
+	mu         sync.Mutex // guards the fields below
+	conditions map[string]hook.Condition
+	made       map[types.UID]madeObject
+}
+
+// madeObject is an object that the engine has created.
+type madeObject struct {
+	resource object.Resource
+	ref      object.Ref
+}
+
+func newObserver(p *printer) *observer {
+	return &observer{printer: p, conditions: map[string]hook.Condition{}, made: map[types.UID]madeObject{}}
+}
+
+// unreached are the results of syncs that did not reach the hook.
+var unreached = []string{string(hook.Unreachable), string(hook.TimedOut)}
+
+// Synced implements server.Observer.
+func (o *observer) Synced(s server.Sync) {
+	o.record(s.Writes)
+	if o.hookDown.Load() && slices.Contains(unreached, s.Result) || s.Result == "gone" && len(s.Writes) == 0 {
+		return
+	}
+	l := &syncLine{
+		Parent: s.Key.String(), CauseCount: s.CauseCount, Result: s.Result, Retry: s.Retry,
+		Milli: milli(s.Duration), HookMilli: milli(s.HookTime), Causes: causes(s),
+	}
+	for _, op := range s.Ops {
+		l.Ops = append(l.Ops, string(op))
+	}
+	if s.Err != nil {
+		l.Problem = s.Err.Error()
+	}
+	for _, w := range s.Writes {
+		l.Writes = append(l.Writes, writeOf(s.Key.Parent, w))
+	}
+	o.print(line{Type: "sync", Controller: s.Controller, syncLine: l})
+}
+
+func milli(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// writeOf describes a write. Its reason is not given for a Secret, because it may have a value.
+func writeOf(parent object.Ref, w server.Write) writeLine {
+	l := writeLine{Verb: w.Verb, Object: short(w.Ref, parent), Why: w.Why}
+	if w.Verb == statusVerb {
+		l.Object = "status of " + l.Object
+	}
+	if w.Ref.GVK.Group == "" && w.Ref.GVK.Kind == "Secret" {
+		l.Why = ""
+	}
+	if w.Err != nil {
+		l.Problem = w.Err.Error()
+	}
+	if w.Before != nil && w.After != nil {
+		l.Changes = differences(w.Before, w.After, w.Verb == statusVerb)
+	}
+	return l
+}
+
+const statusVerb = "status"
+
+// short is kind and name of an object, with the namespace if it is not the parent's.
+func short(ref, parent object.Ref) string {
+	name := ref.Name
+	if ref.Namespace != "" && ref.Namespace != parent.Namespace {
+		name = ref.NamespacedName()
+	}
+	return ref.GVK.Kind + " " + name
+}
+
+// causes returns the causes of a sync as texts, each once.
+func causes(s server.Sync) []string {
+	var texts []string
+	for _, c := range s.Causes {
+		if text := cause(c, s.Key.Parent); !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+func cause(c queue.Cause, parent object.Ref) string {
+	verb := " changed"
+	if c.Deleted {
+		verb = " was deleted"
+	}
+	switch c.Kind {
+	case queue.CauseInitial:
+		return "the controller started"
+	case queue.CauseResync:
+		return "the resync period is over"
+	case queue.CauseRequeue:
+		return "the last sync asked for it"
+	case queue.CauseRetry:
+		return "the last sync failed"
+	case queue.CauseParent:
+		return "all parts of the parent are synced"
+	case queue.CauseTrigger:
+		if c.Reason != "" {
+			return "a trigger: " + c.Reason
+		}
+		return "a trigger"
+	case queue.CauseObject, queue.CauseChild, queue.CauseRelated:
+	}
+	if c.Ref.Name == "" {
+		return "a related object" + verb
+	}
+	return short(c.Ref, parent) + verb
+}
+
+// record notes created objects, and forgets deleted ones.
+func (o *observer) record(writes []server.Write) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, w := range writes {
+		switch {
+		case w.Err != nil:
+		case w.Verb == "create" && w.After != nil:
+			o.made[w.After.UID()] = madeObject{w.Resource, w.Ref}
+		case w.Verb == "delete" && w.Before != nil:
+			delete(o.made, w.Before.UID())
+		}
+	}
+}
+
+// Reported implements server.Observer. It prints the conditions that have changed.
+func (o *observer) Reported(controller string, conditions []hook.Condition) {
+	for _, c := range conditions {
+		key := controller + " " + c.Type
+		o.mu.Lock()
+		same := o.conditions[key] == c
+		o.conditions[key] = c
+		o.mu.Unlock()
+		if same || o.hookDown.Load() && slices.Contains(unreached, c.Reason) {
+			continue
+		}
+		o.print(line{Type: "condition", Controller: controller, conditionLine: &conditionLine{
+			Condition: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message,
+		}})
+	}
+}

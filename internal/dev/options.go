@@ -1,0 +1,46 @@
+package dev
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// Options configure Run. Out is required.
+type Options struct {
+	// Files are the files and folders with the controllers and the CRDs of their resources.
+	Files []string
+	// Controllers are the names of the controllers to run (composite/web); empty runs the only one.
+	Controllers []string
+	// Command starts the hook. Without it the hook is called at its declared address.
+	Command []string
+	// Watch are the folders with the hook's files; empty is the present folder.
+	Watch []string
+	// HookTimeout is the time until the hook must listen.
+	HookTimeout time.Duration
+
+	// Kubeconfig is a file; empty follows kubectl's rules. Context is empty for the current one.
+	Kubeconfig, Context string
+
+	// Intercept is a controller that runs in the cluster (composite/web); empty runs those of Files.
+	Intercept string
+	// Gateway has the address and the credentials for Intercept.
+	Gateway Gateway
+
+	// Cleanup removes at the end what the session has made.
+	Cleanup bool
+	// JSON prints each line as a JSON object; Color colours the lines.
+	JSON, Color bool
+	// Verbose also prints the log of the engine.
+	Verbose bool
+	Version string
+	Out     io.Writer
+}
+
+// UsageError is a wrong option.
+type UsageError struct{ Problem string }
+
+// Error is the problem on one line.
+func (e *UsageError) Error() string { return e.Problem }
+
+func usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
