@@ -1,0 +1,42 @@
+package scaffold
+
+import (
+	"regexp"
+	"strings"
+)
+
+var (
+	versionPattern = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
+	kindPattern    = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
+	modulePattern  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~-]*(/[A-Za-z0-9][A-Za-z0-9._~-]*)*$`)
+	consonantY     = regexp.MustCompile(`[^aeiou]y$`)
+	releasePattern = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-(alpha|beta|rc)\.[0-9]+)?$`)
+)
+
+// camelCase returns the kind for a name: WebShop for web-shop. A kind starts with a letter.
+func camelCase(name string) string {
+	var kind strings.Builder
+	for word := range strings.SplitSeq(name, "-") {
+		if word != "" {
+			kind.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+	}
+	if text := kind.String(); text[0] >= 'A' {
+		return text
+	}
+	return "X" + kind.String()
+}
+
+// plural returns the resource of a kind, by the rule for the names of built-in resources.
+func plural(kind string) string {
+	name := strings.ToLower(kind)
+	for _, ending := range []string{"s", "x", "z", "ch", "sh"} {
+		if strings.HasSuffix(name, ending) {
+			return name + "es"
+		}
+	}
+	if consonantY.MatchString(name) {
+		return strings.TrimSuffix(name, "y") + "ies"
+	}
+	return name + "s"
+}
