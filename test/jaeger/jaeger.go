@@ -1,10 +1,9 @@
-// Package jaeger runs a real Jaeger on loopback, queries traces, and draws a trace as text.
+// Package jaeger runs a real Jaeger on loopback. Package internal/jaeger reads from it.
 //
 // It is for tests and demonstrations. Spans are held in memory and are lost when the process ends.
 // "make jaeger-build" builds the program from the module in the folder program. The program has no
-// user interface, so that the address of a trace is that of Jaeger's JSON API. A Jaeger and a Query
-// are safe for concurrent use. The tests send spans over OTLP to the real program and read them
-// back.
+// user interface, so that the address of a trace is that of Jaeger's JSON API. A Jaeger is
+// safe for concurrent use. The tests send spans over OTLP to the real program and read them back.
 package jaeger
 
 import (
@@ -18,8 +17,9 @@ import (
 	"testing"
 	"time"
 
+	reading "github.com/hookloop/hookloop/internal/jaeger"
+	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/test/cluster"
-	"github.com/hookloop/hookloop/test/proc"
 )
 
 // Options configure a Jaeger. The zero value works.
@@ -27,22 +27,24 @@ type Options struct {
 	// Program is the Jaeger program; empty uses HOOKLOOP_JAEGER, or else .cache/bin/jaeger of the
 	// repository.
 	Program string
+	// Ports are those of Reserve; empty chooses free ones.
+	Ports Ports
 	// Log receives the output of the program; it may be nil.
 	Log io.Writer
 }
 
 // Jaeger is a running Jaeger.
 type Jaeger struct {
-	*Query
+	*reading.Query
 	// Process can be paused, killed and restarted.
 	Process *proc.Process
 
-	otlp string
+	ports Ports
 }
 
 const (
 	// startTimeout bounds a start; it takes about a second.
-	startTimeout = 30 * time.Second
+	startTimeout = 2 * time.Minute
 	stopGrace    = 2 * time.Second
 )
 
@@ -54,6 +56,25 @@ var listeners = []string{
 	"query.grpc-server.host-port", "admin.http.host-port",
 }
 
+// Ports are the ports of a Jaeger that may not run yet.
+type Ports []int
+
+// Reserve returns ports for a Jaeger that starts later.
+func Reserve() (Ports, error) { return cluster.FreePorts(len(listeners)) }
+
+// OTLP returns the URL for spans by OTLP over gRPC, in plain text.
+func (p Ports) OTLP() string { return fmt.Sprintf("http://127.0.0.1:%d", p[0]) }
+
+// Env returns the environment, as NAME=value, that makes a program with a standard OpenTelemetry
+// set-up export its spans to the Jaeger.
+func (p Ports) Env() []string {
+	return []string{
+		"OTEL_TRACES_EXPORTER=otlp",
+		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc",
+		"OTEL_EXPORTER_OTLP_ENDPOINT=" + p.OTLP(),
+	}
+}
+
 // New starts a Jaeger and returns when it accepts spans and answers queries.
 func New(ctx context.Context, o Options) (*Jaeger, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -62,9 +83,11 @@ func New(ctx context.Context, o Options) (*Jaeger, error) {
 	if err != nil {
 		return nil, err
 	}
-	ports, err := cluster.FreePorts(len(listeners))
-	if err != nil {
-		return nil, fmt.Errorf("jaeger: %w", err)
+	ports := o.Ports
+	if len(ports) == 0 {
+		if ports, err = Reserve(); err != nil {
+			return nil, fmt.Errorf("jaeger: %w", err)
+		}
 	}
 	args := []string{"--log-level=warn"}
 	for i, flag := range listeners {
@@ -77,9 +100,9 @@ func New(ctx context.Context, o Options) (*Jaeger, error) {
 		return nil, err
 	}
 	j := &Jaeger{
-		Query:   NewQuery(fmt.Sprintf("http://127.0.0.1:%d", ports[1])),
+		Query:   reading.NewQuery(fmt.Sprintf("http://127.0.0.1:%d", ports[1])),
 		Process: process,
-		otlp:    fmt.Sprintf("http://127.0.0.1:%d", ports[0]),
+		ports:   ports,
 	}
 	if err := j.awaitReady(ctx); err != nil {
 		return nil, errors.Join(err, j.Stop())
@@ -106,22 +129,16 @@ func (j *Jaeger) Restart(ctx context.Context) error {
 
 // Stop ends the program.
 func (j *Jaeger) Stop() error {
-	j.close()
+	j.Close()
 	return j.Process.Stop(stopGrace)
 }
 
 // OTLP returns the URL for spans by OTLP over gRPC, in plain text.
-func (j *Jaeger) OTLP() string { return j.otlp }
+func (j *Jaeger) OTLP() string { return j.ports.OTLP() }
 
 // Env returns the environment, as NAME=value, that makes a program with a standard OpenTelemetry
 // set-up export its spans to this Jaeger.
-func (j *Jaeger) Env() []string {
-	return []string{
-		"OTEL_TRACES_EXPORTER=otlp",
-		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc",
-		"OTEL_EXPORTER_OTLP_ENDPOINT=" + j.otlp,
-	}
-}
+func (j *Jaeger) Env() []string { return j.ports.Env() }
 
 func findProgram(program string) (string, error) {
 	if program == "" {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	reading "github.com/hookloop/hookloop/internal/jaeger"
 	"github.com/hookloop/hookloop/test/jaeger"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -29,13 +30,13 @@ const traceID = "0102030405060708090a0b0c0d0e0f10"
 func TestTraceThroughJaeger(t *testing.T) {
 	j := jaeger.Start(t)
 	sendStory(t, j)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	got, err := j.Await(ctx, traceID, func(tr *jaeger.Trace) bool { return len(tr.Spans) == 6 })
+	got, err := j.Await(ctx, traceID, func(tr *reading.Trace) bool { return len(tr.Spans) == 6 })
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("is drawn as a tree", func(t *testing.T) { checkGolden(t, jaeger.Tree(got)) })
+	t.Run("is drawn as a tree", func(t *testing.T) { checkGolden(t, reading.Tree(got)) })
 	t.Run("has the services", func(t *testing.T) {
 		if diff := cmp.Diff([]string{"hello-hook", "hookloop"}, got.Services()); diff != "" {
 			t.Error(diff)
@@ -46,7 +47,7 @@ func TestTraceThroughJaeger(t *testing.T) {
 		if ask.Parent != sync.ID || served.Parent != ask.ID || sync.Parent != "00000000000000aa" {
 			t.Errorf("parents: sync %s, ask %s, Sync %s", sync.Parent, ask.Parent, served.Parent)
 		}
-		want := []jaeger.Link{{TraceID: "b000000000000000000000000000000b", SpanID: "00000000000000bb"}}
+		want := []reading.Link{{TraceID: "b000000000000000000000000000000b", SpanID: "00000000000000bb"}}
 		if diff := cmp.Diff(want, sync.Links); diff != "" {
 			t.Error(diff)
 		}
@@ -63,14 +64,14 @@ func TestTraceThroughJaeger(t *testing.T) {
 func checkFind(t *testing.T, j *jaeger.Jaeger) {
 	for _, c := range []struct {
 		name   string
-		search jaeger.Search
+		search reading.Search
 		want   int
 	}{
-		{"service", jaeger.Search{Service: "hookloop"}, 1},
-		{"service and operation", jaeger.Search{Service: "hookloop", Operation: "sync"}, 1},
-		{"service and tags", jaeger.Search{Service: "hookloop", Tags: map[string]string{"hookloop.write.verb": "create"}}, 1},
-		{"another tag", jaeger.Search{Service: "hookloop", Tags: map[string]string{"hookloop.write.verb": "delete"}}, 0},
-		{"another service", jaeger.Search{Service: "nobody"}, 0},
+		{"service", reading.Search{Service: "hookloop"}, 1},
+		{"service and operation", reading.Search{Service: "hookloop", Operation: "sync"}, 1},
+		{"tags", reading.Search{Service: "hookloop", Tags: map[string]string{"hookloop.write.verb": "create"}}, 1},
+		{"another tag", reading.Search{Service: "hookloop", Tags: map[string]string{"hookloop.write.verb": "delete"}}, 0},
+		{"another service", reading.Search{Service: "nobody"}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			found, err := j.Find(t.Context(), c.search)
@@ -89,15 +90,15 @@ func checkFind(t *testing.T, j *jaeger.Jaeger) {
 
 func TestUnknownTrace(t *testing.T) {
 	j := jaeger.Start(t)
-	if _, err := j.Trace(t.Context(), "ffffffffffffffffffffffffffffffff"); !errors.Is(err, jaeger.ErrNotFound) {
+	if _, err := j.Trace(t.Context(), "ffffffffffffffffffffffffffffffff"); !errors.Is(err, reading.ErrNotFound) {
 		t.Errorf("error %v, want ErrNotFound", err)
 	}
-	if _, err := j.Trace(t.Context(), "no id"); err == nil || errors.Is(err, jaeger.ErrNotFound) {
+	if _, err := j.Trace(t.Context(), "no id"); err == nil || errors.Is(err, reading.ErrNotFound) {
 		t.Errorf("error %v, want one about an invalid id", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := j.Await(ctx, traceID, func(*jaeger.Trace) bool { return false }); !errors.Is(err, context.Canceled) {
+	if _, err := j.Await(ctx, traceID, func(*reading.Trace) bool { return false }); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want context.Canceled", err)
 	}
 }
@@ -116,7 +117,7 @@ func TestRestartForgets(t *testing.T) {
 	if err := j.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := j.Trace(t.Context(), traceID); !errors.Is(err, jaeger.ErrNotFound) {
+	if _, err := j.Trace(t.Context(), traceID); !errors.Is(err, reading.ErrNotFound) {
 		t.Errorf("error %v, want ErrNotFound", err)
 	}
 }

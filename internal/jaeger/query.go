@@ -1,3 +1,7 @@
+// Package jaeger reads traces from Jaeger's JSON API, and draws a trace as text.
+//
+// It sends nothing to Jaeger but queries. A Query is safe for concurrent use, a Trace is a value.
+// test/jaeger tests it with a real Jaeger.
 package jaeger
 
 import (
@@ -12,6 +16,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -30,9 +35,13 @@ const (
 	queryTimeout = 10 * time.Second
 )
 
+// maxBody bounds a response.
+const maxBody = 64 << 20
+
 // NewQuery returns a Query for the Jaeger with this URL of its query service.
 func NewQuery(base string) *Query {
-	return &Query{base: base, client: &http.Client{Transport: &http.Transport{}, Timeout: queryTimeout}}
+	client := &http.Client{Transport: &http.Transport{}, Timeout: queryTimeout}
+	return &Query{base: strings.TrimSuffix(base, "/"), client: client}
 }
 
 // URL returns the URL of the query service.
@@ -41,7 +50,8 @@ func (q *Query) URL() string { return q.base }
 // TraceURL returns the URL of a trace as JSON.
 func (q *Query) TraceURL(id string) string { return q.base + tracesPath + url.PathEscape(id) }
 
-func (q *Query) close() { q.client.CloseIdleConnections() }
+// Close closes the idle connections.
+func (q *Query) Close() { q.client.CloseIdleConnections() }
 
 // Services returns the names of all services that have sent a span, sorted.
 func (q *Query) Services(ctx context.Context) ([]string, error) {
@@ -141,9 +151,12 @@ func (q *Query) get(ctx context.Context, address string, parameters url.Values, 
 		return err
 	}
 	defer response.Body.Close() //nolint:errcheck // it has been read to its end
-	body, err := io.ReadAll(response.Body)
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxBody+1))
 	if err != nil {
 		return fmt.Errorf("GET %s: %w", address, err)
+	}
+	if len(body) > maxBody {
+		return fmt.Errorf("GET %s: the response has more than %d bytes", address, maxBody)
 	}
 	switch response.StatusCode {
 	case http.StatusOK:

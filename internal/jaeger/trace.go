@@ -9,27 +9,32 @@ import (
 // Trace is a trace as Jaeger returns it.
 type Trace struct {
 	// ID is 32 hexadecimal digits.
-	ID string
+	ID string `json:"id"`
 	// Spans are in the order of their start.
-	Spans []Span
+	Spans []Span `json:"spans"`
 }
 
 // Span is one span of a trace.
 type Span struct {
 	// ID has 16 hexadecimal digits. Parent is the id of the parent span, which may be missing in the
 	// trace; it is empty for a root.
-	ID, Parent         string
-	Operation, Service string
+	ID        string `json:"id"`
+	Parent    string `json:"parent,omitempty"`
+	Operation string `json:"operation"`
+	Service   string `json:"service"`
 	// Tags are the span's attributes, with those that Jaeger derives from kind and status (span.kind,
 	// otel.status_code, error).
-	Tags     map[string]string
-	Links    []Link
-	Start    time.Time
-	Duration time.Duration
+	Tags     map[string]string `json:"tags,omitempty"`
+	Links    []Link            `json:"links,omitempty"`
+	Start    time.Time         `json:"start"`
+	Duration time.Duration     `json:"duration"`
 }
 
 // Link refers to a span of any trace that is not the span's parent.
-type Link struct{ TraceID, SpanID string }
+type Link struct {
+	TraceID string `json:"traceID"`
+	SpanID  string `json:"spanID"`
+}
 
 // End returns the time at which the span ended.
 func (s Span) End() time.Time { return s.Start.Add(s.Duration) }
@@ -103,16 +108,21 @@ func (t *Trace) Span(id string) (Span, bool) {
 
 // Children returns the spans with this parent. Those of "" are the roots: spans without a parent in
 // the trace.
-func (t *Trace) Children(id string) []Span {
-	var children []Span
+func (t *Trace) Children(id string) []Span { return t.byParent()[id] }
+
+// byParent returns the spans by their parents' ids, which are empty for roots.
+func (t *Trace) byParent() map[string][]Span {
+	known := make(map[string]bool, len(t.Spans))
+	for _, s := range t.Spans {
+		known[s.ID] = true
+	}
+	children := map[string][]Span{}
 	for _, s := range t.Spans {
 		parent := s.Parent
-		if _, known := t.Span(parent); !known {
+		if !known[parent] || parent == s.ID {
 			parent = ""
 		}
-		if parent == id {
-			children = append(children, s)
-		}
+		children[parent] = append(children[parent], s)
 	}
 	return children
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/hookloop/hookloop/internal/printable"
 )
 
 // shown are the attributes that Tree draws, in this order. Attributes with the same value in all
@@ -54,7 +56,7 @@ func Tree(t *Trace) string {
 	services := t.Services()
 	fmt.Fprintf(&b, "trace %s: %d spans, %s, %s\n\n", t.ID, len(t.Spans), strings.Join(services, " and "),
 		milliseconds(t.Duration()))
-	lines := append([]line{{"SPAN", "SERVICE", "BEGIN", "DURATION", "ATTRIBUTES"}}, t.lines("", "")...)
+	lines := append([]line{{"SPAN", "SERVICE", "BEGIN", "DURATION", "ATTRIBUTES"}}, t.lines(t.byParent(), "", "")...)
 	var width [4]int
 	for _, l := range lines {
 		for i := range width {
@@ -63,18 +65,21 @@ func Tree(t *Trace) string {
 	}
 	for _, l := range lines {
 		text := fmt.Sprintf("%-*s  %-*s  %*s  %*s  %s", width[0], l[0], width[1], l[1], width[2], l[2], width[3], l[3], l[4])
-		b.WriteString(strings.TrimRight(text, " ") + "\n")
+		b.WriteString(strings.TrimRight(printable.Text(text, maxLine), " ") + "\n")
 	}
 	return b.String()
 }
+
+// maxLine bounds a line, in characters.
+const maxLine = 2000
 
 // line holds the five columns of a span.
 type line [5]string
 
 // lines returns the lines of the spans below a parent, after indent.
-func (t *Trace) lines(parent, indent string) []line {
+func (t *Trace) lines(byParent map[string][]Span, parent, indent string) []line {
 	var lines []line
-	children := t.Children(parent)
+	children := byParent[parent]
 	for i, s := range children {
 		knot, below := "", ""
 		if parent != "" {
@@ -84,7 +89,7 @@ func (t *Trace) lines(parent, indent string) []line {
 			}
 		}
 		lines = append(lines, t.line(s, knot))
-		lines = append(lines, t.lines(s.ID, below)...)
+		lines = append(lines, t.lines(byParent, s.ID, below)...)
 	}
 	return lines
 }

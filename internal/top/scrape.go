@@ -1,0 +1,155 @@
+// Package top computes the table of "hookloop top" from scrapes of the engine's metrics.
+//
+// It is pure: scrapes are bytes that the caller has read. Rates and quantiles are those between two
+// scrapes. A Scrape and a Table are values. Unit tests cover it, and test/tracing draws the table
+// of a real engine.
+package top
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// Accept is the header of a request for metrics: native histograms exist in protobuf only.
+const Accept = `application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=1,` +
+	`text/plain;version=0.0.4;q=0.5`
+
+// Scrape is the state of all engines at one time.
+type Scrape struct {
+	Time    time.Time
+	engines int
+	version string
+	// controllers are the counters by the name of the controller.
+	controllers map[string]*counters
+	cacheBytes  float64
+	objects     float64
+	writes      float64
+}
+
+// counters are those of one controller.
+type counters struct {
+	syncs, errors float64
+	reasons       map[string]float64
+	queue         float64
+	circuits      float64
+	hook          histogram
+}
+
+// NewScrape returns a scrape without engines.
+func NewScrape(at time.Time) *Scrape { return &Scrape{Time: at, controllers: map[string]*counters{}} }
+
+// Add adds the response of one engine.
+func (s *Scrape) Add(contentType string, body []byte) error {
+	format := expfmt.ResponseFormat(http.Header{"Content-Type": {contentType}})
+	if format.FormatType() == expfmt.TypeUnknown {
+		return fmt.Errorf("the response has the type %q, expected metrics", contentType)
+	}
+	decoder := expfmt.NewDecoder(bytes.NewReader(body), format)
+	if format.FormatType() != expfmt.TypeProtoDelim {
+		text := expfmt.NewFormat(expfmt.TypeTextPlain).WithEscapingScheme(model.NoEscaping)
+		decoder = expfmt.NewDecoder(bytes.NewReader(body), text)
+	}
+	known := false
+	for {
+		var f dto.MetricFamily
+		err := decoder.Decode(&f)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("the metrics cannot be read: %w", err)
+		}
+		known = s.family(&f) || known
+	}
+	if !known {
+		return errors.New("the response has no metric hookloop_build_info: it is not an engine's")
+	}
+	s.engines++
+	return nil
+}
+
+// family adds a family of metrics. It reports whether it is that of an engine's version.
+func (s *Scrape) family(f *dto.MetricFamily) (version bool) {
+	for _, m := range f.Metric {
+		label := map[string]string{}
+		for _, l := range m.Label {
+			label[l.GetName()] = l.GetValue()
+		}
+		switch name := f.GetName(); name {
+		case "hookloop_build_info":
+			s.version, version = label["version"], true
+		case "hookloop_cache_bytes":
+			s.cacheBytes += m.GetGauge().GetValue()
+		case "hookloop_cache_objects":
+			s.objects += m.GetGauge().GetValue()
+		case "hookloop_writes_total":
+			s.writes += m.GetCounter().GetValue()
+		case "hookloop_sync_duration_seconds", "hookloop_reconcile_duration_seconds":
+			s.of(label["controller"]).synced(label["result"], float64(m.GetHistogram().GetSampleCount()))
+		case "hookloop_circuit_open":
+			s.of(label["controller"]).circuits += m.GetGauge().GetValue()
+		case "workqueue_depth":
+			s.of(queueName(label["name"])).queue += m.GetGauge().GetValue()
+		default:
+			if strings.HasPrefix(name, "metacontroller_") && strings.HasSuffix(name, "_request_duration_histogram_seconds") {
+				c := s.of(declaredName(label["controller_type"], label["controller_name"]))
+				c.hook = c.hook.plus(histogramOf(m.GetHistogram()))
+			}
+		}
+	}
+	return version
+}
+
+func (s *Scrape) of(controller string) *counters {
+	c := s.controllers[controller]
+	if c == nil {
+		c = &counters{reasons: map[string]float64{}}
+		s.controllers[controller] = c
+	}
+	return c
+}
+
+// good are the results of syncs, and of reconciles of controllers in Go, without a fault. A retry
+// resolves a conflict and a stale view.
+var good = map[string]bool{
+	"converged": true, "changed": true, "gone": true, "Stale": true, "ok": true, "conflict": true,
+}
+
+// synced counts syncs with a result. An echo asks no hook, and is none.
+func (c *counters) synced(result string, n float64) {
+	if result == "echo" {
+		return
+	}
+	c.syncs += n
+	if !good[result] {
+		c.errors += n
+		c.reasons[result] += n
+	}
+}
+
+// declaredName returns the name that metrics of syncs have for a declared controller.
+func declaredName(declared, name string) string {
+	if d, ok := hook.DescriptorOf(declared); ok {
+		return string(d.ControllerKind) + "/" + name
+	}
+	return name
+}
+
+// queueName returns the same for the name of a work queue: CompositeController-website.
+func queueName(queue string) string {
+	declared, name, _ := strings.Cut(queue, "-")
+	if _, ok := hook.DescriptorOf(declared); ok {
+		return declaredName(declared, name)
+	}
+	return queue
+}

@@ -1,0 +1,186 @@
+package top
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/hookloop/hookloop/internal/printable"
+)
+
+// Table is the state of the engines between two scrapes.
+type Table struct {
+	// Engines is the number of processes that have answered. Version is that of the last one.
+	Engines int    `json:"engines"`
+	Version string `json:"version"`
+	// Seconds is the time between the scrapes.
+	Seconds         float64 `json:"seconds"`
+	WritesPerSecond float64 `json:"writesPerSecond"`
+	CacheBytes      float64 `json:"cacheBytes"`
+	CacheObjects    float64 `json:"cacheObjects"`
+	// Controllers are ordered by name.
+	Controllers []Row `json:"controllers"`
+}
+
+// Row is one controller.
+type Row struct {
+	Controller     string  `json:"controller"`
+	SyncsPerSecond float64 `json:"syncsPerSecond"`
+	Queue          float64 `json:"queue"`
+	// HookP50 and HookP99 are quantiles in seconds of the calls of its hooks: of those between the
+	// scrapes, else, with HookSinceStart, of all since the start of the engine; nil without calls.
+	HookP50        *float64 `json:"hookP50Seconds,omitempty"`
+	HookP99        *float64 `json:"hookP99Seconds,omitempty"`
+	HookSinceStart bool     `json:"hookSinceStart,omitempty"`
+	// ErrorsPerSecond counts between the scrapes, Errors since the start of the engine. Reason is the
+	// most frequent one, between the scrapes if there was any.
+	ErrorsPerSecond float64 `json:"errorsPerSecond"`
+	Errors          float64 `json:"errors"`
+	Reason          string  `json:"reason,omitempty"`
+	// OpenCircuits is the number of parents with an open circuit.
+	OpenCircuits float64 `json:"openCircuits"`
+}
+
+// Between returns the table of the time between two scrapes.
+func Between(before, now *Scrape) *Table {
+	seconds := now.Time.Sub(before.Time).Seconds()
+	t := &Table{
+		Engines: now.engines, Version: now.version, Seconds: seconds,
+		WritesPerSecond: rate(now.writes, before.writes, seconds),
+		CacheBytes:      now.cacheBytes, CacheObjects: now.objects, Controllers: []Row{},
+	}
+	for _, name := range slices.Sorted(maps.Keys(now.controllers)) {
+		earlier := before.controllers[name]
+		if earlier == nil {
+			earlier = &counters{}
+		}
+		t.Controllers = append(t.Controllers, row(name, earlier, now.controllers[name], seconds))
+	}
+	return t
+}
+
+// row returns the row of one controller.
+func row(name string, before, now *counters, seconds float64) Row {
+	r := Row{
+		Controller: name, Queue: now.queue, OpenCircuits: now.circuits, Errors: now.errors,
+		SyncsPerSecond:  rate(now.syncs, before.syncs, seconds),
+		ErrorsPerSecond: rate(now.errors, before.errors, seconds), Reason: reason(before.reasons, now.reasons),
+	}
+	calls := now.hook.minus(before.hook)
+	if calls.count() == 0 {
+		calls, r.HookSinceStart = now.hook, now.hook.count() > 0
+	}
+	if calls.count() > 0 {
+		p50, p99 := calls.quantile(.5), calls.quantile(.99)
+		r.HookP50, r.HookP99 = &p50, &p99
+	}
+	return r
+}
+
+// rate returns the increase of a counter for each second. A counter that is smaller than before
+// began anew, with a restart.
+func rate(now, before, seconds float64) float64 {
+	if now < before {
+		before = 0
+	}
+	if seconds <= 0 {
+		return 0
+	}
+	return (now - before) / seconds
+}
+
+// reason returns the most frequent reason since before, else of all.
+func reason(before, now map[string]float64) string {
+	best, most, all := "", 0.0, 0.0
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if n := now[name] - before[name]; n > most {
+			best, most = name, n
+		}
+	}
+	if best != "" {
+		return best
+	}
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if now[name] > all {
+			best, all = name, now[name]
+		}
+	}
+	return best
+}
+
+// maxName bounds a name in the table, in characters.
+const maxName = 80
+
+// Text draws the table.
+func (t *Table) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, version %s, %.1f writes/s; cache %s in %.0f objects; over %s\n\n", engines(t.Engines), t.Version,
+		t.WritesPerSecond, bytesText(t.CacheBytes), t.CacheObjects,
+		time.Duration(t.Seconds*float64(time.Second)).Round(100*time.Millisecond))
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "CONTROLLER\tSYNCS/S\tQUEUE\tHOOK P50\tHOOK P99\tERRORS/S\tERRORS\tCIRCUITS\tREASON")
+	starred := false
+	for _, r := range t.Controllers {
+		starred = starred || r.HookSinceStart
+		_, _ = fmt.Fprintf(w, "%s\t%.1f\t%.0f\t%s\t%s\t%.1f\t%.0f\t%.0f\t%s\n", printable.Text(r.Controller, maxName),
+			r.SyncsPerSecond, r.Queue, seconds(r.HookP50, r.HookSinceStart), seconds(r.HookP99, r.HookSinceStart),
+			r.ErrorsPerSecond, r.Errors, r.OpenCircuits, printable.Text(r.Reason, maxName))
+	}
+	_ = w.Flush() // a strings.Builder takes everything
+	if len(t.Controllers) == 0 {
+		b.WriteString("no controller runs\n")
+	}
+	if starred {
+		b.WriteString("\n* since the start of the engine: no call in this time\n")
+	}
+	return trimmed(b.String())
+}
+
+// trimmed removes the spaces at the ends of lines.
+func trimmed(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+func engines(n int) string {
+	if n == 1 {
+		return "1 engine"
+	}
+	return fmt.Sprintf("%d engines", n)
+}
+
+// seconds formats a quantile with two digits.
+func seconds(value *float64, sinceStart bool) string {
+	if value == nil || math.IsNaN(*value) {
+		return "-"
+	}
+	number, unit := *value, " s"
+	if number < 1 {
+		number, unit = number*1000, " ms"
+	}
+	text := fmt.Sprintf("%.2g", number) + unit
+	if number >= 100 {
+		text = fmt.Sprintf("%.0f", number) + unit
+	}
+	if sinceStart {
+		text += "*"
+	}
+	return text
+}
+
+func bytesText(n float64) string {
+	for _, unit := range []string{"B", "kB", "MB"} {
+		if n < 1000 {
+			return fmt.Sprintf("%.3g %s", n, unit)
+		}
+		n /= 1000
+	}
+	return fmt.Sprintf("%.3g GB", n)
+}

@@ -1,0 +1,171 @@
+package top
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+)
+
+// measured returns a histogram with the engine's buckets, and what it has measured.
+func measured(t *testing.T, native bool, values []float64) histogram {
+	t.Helper()
+	o := prometheus.HistogramOpts{Name: "x", Buckets: []float64{.01, .1, 1, 10}}
+	if native {
+		o.NativeHistogramBucketFactor, o.NativeHistogramMaxBucketNumber = 1.2, 60
+	}
+	h := prometheus.NewHistogram(o)
+	for _, v := range values {
+		h.Observe(v)
+	}
+	var m dto.Metric
+	if err := h.Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	return histogramOf(m.Histogram)
+}
+
+// TestQuantiles compares the estimates with the exact quantiles of random durations.
+func TestQuantiles(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	values := make([]float64, 20000)
+	for i := range values {
+		values[i] = .005 * math.Exp(1.2*random.NormFloat64())
+	}
+	native := measured(t, true, values)
+	if n := native.count(); n != 20000 || !native.exponential {
+		t.Fatalf("%.0f observations, exponential %t", n, native.exponential)
+	}
+	slices.Sort(values)
+	for _, share := range []float64{.01, .5, .9, .99, 1} {
+		exact := values[min(len(values)-1, int(share*float64(len(values))))]
+		if got := native.quantile(share); got < exact/1.2 || got > exact*1.2 {
+			t.Errorf("quantile %g = %g, want %g within the width of a bucket", share, got, exact)
+		}
+	}
+}
+
+func TestQuantilesOfFewBuckets(t *testing.T) {
+	for name, c := range map[string]struct {
+		values []float64
+		share  float64
+		want   float64
+	}{
+		"within a bucket":   {[]float64{.05, .05}, .5, .055},
+		"above all buckets": {[]float64{20, 30}, .5, 10},
+		"of the first":      {[]float64{.001, .05}, .5, .01},
+	} {
+		if got := measured(t, false, c.values).quantile(c.share); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %g, want %g", name, got, c.want)
+		}
+	}
+	if got := (histogram{}).quantile(.5); !math.IsNaN(got) {
+		t.Errorf("without observations: %g", got)
+	}
+}
+
+func TestDifferenceOfHistograms(t *testing.T) {
+	early, late := []float64{.001, .002, 3}, []float64{.02, .02, .02, .02}
+	before, now := measured(t, true, early), measured(t, true, append(early, late...))
+	rest := now.minus(before)
+	if got := rest.quantile(.5); rest.count() != 4 || got < .02/1.2 || got > .02*1.2 {
+		t.Errorf("%.0f observations around %g, want 4 around 0.02", rest.count(), got)
+	}
+	if restarted := before.minus(now); restarted.count() != 3 {
+		t.Errorf("after a restart there are %.0f observations, want 3", restarted.count())
+	}
+	if sum := before.plus(before); sum.count() != 6 {
+		t.Errorf("the sum has %.0f observations, want 6", sum.count())
+	}
+}
+
+// scrape encodes the metrics of an engine, in protobuf or as text.
+func scrape(t *testing.T, at time.Time, syncs, failed int, protobuf bool) *Scrape {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	gauge := func(name string, value float64, labels prometheus.Labels) {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, ConstLabels: labels})
+		g.Set(value)
+		registry.MustRegister(g)
+	}
+	gauge("hookloop_build_info", 1, prometheus.Labels{"version": "v1"})
+	gauge("hookloop_cache_bytes", 2_500_000, prometheus.Labels{"resource": "pods.v1"})
+	gauge("hookloop_cache_objects", 40, prometheus.Labels{"resource": "pods.v1"})
+	gauge("workqueue_depth", 3, prometheus.Labels{"name": "CompositeController-web"})
+	gauge("workqueue_depth", 0, prometheus.Labels{"name": "MapController-idle"})
+	gauge("hookloop_circuit_open", 1, prometheus.Labels{"controller": "composite/web"})
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "hookloop_sync_duration_seconds", Buckets: []float64{1},
+	}, []string{"controller", "result"})
+	calls := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "metacontroller_sync_request_duration_histogram_seconds", Buckets: []float64{.01, .1, 1, 10},
+	}, []string{"controller_type", "controller_name", "method", "url"})
+	registry.MustRegister(h, calls)
+	for range syncs {
+		h.WithLabelValues("composite/web", "converged").Observe(.1)
+		h.WithLabelValues("composite/web", "echo").Observe(.1)
+		calls.WithLabelValues("CompositeController", "web", "post", "u").Observe(.05)
+	}
+	for range failed {
+		h.WithLabelValues("composite/web", "HookFailed").Observe(.1)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	format := expfmt.NewFormat(expfmt.TypeTextPlain)
+	if protobuf {
+		format = expfmt.NewFormat(expfmt.TypeProtoDelim)
+	}
+	var out bytes.Buffer
+	encoder := expfmt.NewEncoder(&out, format)
+	for _, f := range families {
+		if err := encoder.Encode(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := NewScrape(at)
+	if err := s.Add(string(format), out.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestTable(t *testing.T) {
+	at := time.Now()
+	want := strings.TrimPrefix(`
+1 engine, version v1, 0.0 writes/s; cache 2.5 MB in 40 objects; over 2s
+
+CONTROLLER     SYNCS/S  QUEUE  HOOK P50  HOOK P99  ERRORS/S  ERRORS  CIRCUITS  REASON
+composite/web  6.0      3      55 ms     99 ms     1.0       3       1         HookFailed
+map/idle       0.0      0      -         -         0.0       0       0
+`, "\n")
+	for _, protobuf := range []bool{true, false} {
+		before, now := scrape(t, at, 10, 1, protobuf), scrape(t, at.Add(2*time.Second), 20, 3, protobuf)
+		if diff := cmp.Diff(want, Between(before, now).Text()); diff != "" {
+			t.Errorf("protobuf %t (-want +got):\n%s", protobuf, diff)
+		}
+		quiet := Between(now, now).Text()
+		if !strings.Contains(quiet, "55 ms*") || !strings.Contains(quiet, "* since the start of the engine") {
+			t.Errorf("without calls in between:\n%s", quiet)
+		}
+	}
+}
+
+func TestWhatIsNoEngine(t *testing.T) {
+	for contentType, body := range map[string]string{
+		"text/html": "<html>", "text/plain; version=0.0.4": "# TYPE up gauge\nup 1\n", "text/plain;version=0.0.4": "{",
+	} {
+		if err := NewScrape(time.Now()).Add(contentType, []byte(body)); err == nil {
+			t.Errorf("%s %q is taken for the metrics of an engine", contentType, body)
+		}
+	}
+}
