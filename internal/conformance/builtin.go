@@ -80,7 +80,7 @@ func builtinParent(r object.Resource) map[string]any {
 		"kind":       kind,
 		"metadata": map[string]any{
 			"name":        "example",
-			"labels":      map[string]any{"app": "example"},
+			"labels":      map[string]any{"app": "example", "team": "shop", "tier": "web", "zone": "a"},
 			"annotations": map[string]any{"verify.hookloop.dev/note": "a note"},
 		},
 		"spec": map[string]any{

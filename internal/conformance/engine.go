@@ -40,7 +40,7 @@ func (e *examiner) overStream(direct *round) {
 	if t.grpc == nil {
 		return
 	}
-	r := &round{examiner: e, ctx: direct.ctx, over: overStream, ask: e.byEngine(streamMode)}
+	r := &round{examiner: e, ctx: direct.ctx, over: overStream, ask: e.byEngine(streamMode), thorough: direct.first == nil}
 	q := r.question(e.subject.first(), e.subject.parent, nil)
 	got := r.ask(r.ctx, q)
 	switch missing := got.failure != nil && got.failure.missing; {

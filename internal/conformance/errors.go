@@ -24,3 +24,22 @@ func (r *round) wrongType() {
 	}
 	r.put("the parent with a text in place of its spec", r.question(r.subject.first(), parent, nil))
 }
+
+// withoutSpec asks about a parent that has none of the fields that its users set, unless its schema
+// requires a spec. The hook may answer or refuse it.
+func (r *round) withoutSpec() {
+	m, err := r.subject.parent.Map()
+	if err != nil || r.first == nil {
+		return
+	}
+	required, _ := r.subject.resources.schemas[r.subject.parent.GVK()]["required"].([]any)
+	if slices.Contains(required, any("spec")) {
+		return
+	}
+	delete(m, "spec")
+	parent, err := object.FromMap(m)
+	if err != nil {
+		return
+	}
+	r.put("the parent without a spec", r.question(r.subject.first(), parent, nil))
+}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/memapi"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
@@ -21,6 +23,8 @@ type contents struct {
 	// other is the first object that is neither a controller nor a CustomResourceDefinition.
 	other       *object.Object
 	definitions []definition
+	// refused are the CustomResourceDefinitions that no API server would accept, each with the reason.
+	refused []string
 }
 
 // readFiles reads YAML files with a controller, and optionally CustomResourceDefinitions and a
@@ -62,6 +66,15 @@ func (c *contents) add(name string, o *object.Object) error {
 	var d definition
 	if err := json.Unmarshal(o.Raw(), &d); err != nil {
 		return usagef("--controller: %s: %s: %v", name, o.Ref(), object.Explain(err))
+	}
+	whole := &apiextensionsv1.CustomResourceDefinition{}
+	if err := json.Unmarshal(o.Raw(), whole); err != nil {
+		return usagef("--controller: %s: %s: %v", name, o.Ref(), object.Explain(err))
+	}
+	if err := accepted(whole); err != nil {
+		c.refused = append(c.refused, fmt.Sprintf("the schema of %s, which an API server refuses: %v", o.Ref(), err))
+	} else {
+		d.whole = whole
 	}
 	c.definitions = append(c.definitions, d)
 	return nil
@@ -115,4 +128,13 @@ func decodeYAML(document []byte) (*object.Object, error) {
 		return nil, nil
 	}
 	return object.Decode(data)
+}
+
+// accepted returns the error with which an API server refuses a CustomResourceDefinition.
+func accepted(d *apiextensionsv1.CustomResourceDefinition) error {
+	server, err := memapi.New(memapi.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{d}})
+	if err == nil {
+		server.Close()
+	}
+	return err
 }

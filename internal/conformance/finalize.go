@@ -30,6 +30,9 @@ func (r *round) finalize() {
 		if !r.served(name, q, got) {
 			return
 		}
+		if i == 0 {
+			r.remember(name, q, got)
+		}
 		if got.answer.Finalized {
 			return
 		}

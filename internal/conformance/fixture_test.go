@@ -52,7 +52,15 @@ func goodAnswer(parent []byte) (status []byte, children [][]byte, err error) {
 		"data": map[string]any{"text": spec["text"], "number": fmt.Sprint(spec["number"])},
 	}), encode(map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": name},
-		"spec": map[string]any{"replicas": spec["replicas"], "template": map[string]any{"image": spec["image"]}},
+		"spec": map[string]any{
+			"replicas": spec["replicas"], "selector": map[string]any{"matchLabels": map[string]any{"app": "a"}},
+			"template": map[string]any{
+				"metadata": map[string]any{"labels": map[string]any{"app": "a"}},
+				"spec": map[string]any{
+					"containers": []any{map[string]any{"name": "a", "image": spec["image"]}},
+				},
+			},
+		},
 	}))
 	return encode(map[string]any{"number": spec["number"]}), children, err
 }

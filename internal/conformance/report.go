@@ -20,6 +20,8 @@ const (
 	maxGot = 400
 	// maxRequest bounds the request of a finding, in bytes.
 	maxRequest = 64 << 10
+	// maxRequestText bounds the request of a finding in the report for people, in bytes.
+	maxRequestText = 4 << 10
 )
 
 // Finding is a rule that an answer breaks.
@@ -32,6 +34,8 @@ type Finding struct {
 	// of a webhook, version v2; it is absent if it is larger than 64 KiB.
 	Question string          `json:"question"`
 	Request  json.RawMessage `json:"request,omitempty"`
+	// Shrunk reports that Request is the smallest question that was found to show the fault.
+	Shrunk bool `json:"shrunk,omitempty"`
 	// Got is what came.
 	Got string `json:"got"`
 	// More counts further questions with the same fault.
@@ -77,6 +81,13 @@ func (r *Report) unreachable() bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.ID == ruleUnreachable })
 }
 
+// has reports whether there is a finding of a rule.
+func (r *Report) has(id string, op hook.Op, over string) bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool {
+		return f.ID == id && f.Operation == op && f.Over == over
+	})
+}
+
 // skip records a check that was not possible.
 func (r *Report) skip(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
@@ -117,6 +128,11 @@ func shortened(text string) string {
 	if len(text) > maxGot {
 		text = strings.ToValidUTF8(text[:maxGot], "") + "…"
 	}
+	return printable(text)
+}
+
+// printable replaces the characters that a terminal would obey by spaces.
+func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsGraphic(r) {
 			return r
@@ -153,6 +169,9 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "    question  %s over %s: %s\n", f.Operation, f.Over, f.Question)
 		fmt.Fprintf(&b, "    expected  %s\n", f.Expected)
 		fmt.Fprintf(&b, "    got       %s\n", f.Got)
+		if f.Shrunk {
+			fmt.Fprintf(&b, "    request   %s\n", f.requestText())
+		}
 		if f.More > 0 {
 			fmt.Fprintf(&b, "    also      %s\n", count(f.More, "more question"))
 		}
@@ -163,6 +182,17 @@ func (r *Report) WriteText(w io.Writer) error {
 	fmt.Fprintf(&b, "%s: %s, %s\n", r.asked(), count(r.Faults(), "fault"), count(len(r.Findings)-r.Faults(), "note"))
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// requestText returns the request on one line.
+func (f *Finding) requestText() string {
+	switch {
+	case f.Request == nil:
+		return fmt.Sprintf("larger than %d bytes", maxRequest)
+	case len(f.Request) > maxRequestText:
+		return fmt.Sprintf("%d bytes, in the report of -o json", len(f.Request))
+	}
+	return printable(string(f.Request))
 }
 
 // asked describes the questions: "composite hook at 127.0.0.1:9443, 31 questions over gRPC".

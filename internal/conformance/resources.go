@@ -3,6 +3,7 @@ package conformance
 import (
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/object"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -12,8 +13,9 @@ import (
 // of the CustomResourceDefinitions in the files.
 type resources struct {
 	byGVR map[schema.GroupVersionResource]object.Resource
-	// schemas are those of the CustomResourceDefinitions.
-	schemas map[schema.GroupVersionKind]map[string]any
+	// definitions are the CustomResourceDefinitions; schemas are theirs.
+	definitions []*apiextensionsv1.CustomResourceDefinition
+	schemas     map[schema.GroupVersionKind]map[string]any
 }
 
 // clusterScoped are the kinds of Kubernetes without a namespace that a controller may use.
@@ -45,6 +47,9 @@ type definition struct {
 			} `json:"subresources"`
 		} `json:"versions"`
 	} `json:"spec"`
+
+	// whole is the CustomResourceDefinition; nil if it is not a valid one.
+	whole *apiextensionsv1.CustomResourceDefinition
 }
 
 func newResources(definitions []definition) *resources {
@@ -58,6 +63,9 @@ func newResources(definitions []definition) *resources {
 	crd := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 	r.add(r.guess(crd))
 	for _, d := range definitions {
+		if d.whole != nil {
+			r.definitions = append(r.definitions, d.whole)
+		}
 		for _, v := range d.Spec.Versions {
 			gvk := schema.GroupVersionKind{Group: d.Spec.Group, Version: v.Name, Kind: d.Spec.Names.Kind}
 			r.schemas[gvk] = v.Schema.OpenAPI
@@ -71,6 +79,11 @@ func newResources(definitions []definition) *resources {
 }
 
 func (r *resources) add(resource object.Resource) { r.byGVR[resource.GVR()] = resource }
+
+// custom reports whether a resource is not one of Kubernetes' own.
+func (r *resources) custom(resource object.Resource) bool {
+	return !scheme.Scheme.Recognizes(resource.GVK) && resource.GVK.Group != apiextensionsv1.GroupName
+}
 
 // guess returns the resource of a kind by the rules for names in Kubernetes.
 func (r *resources) guess(gvk schema.GroupVersionKind) object.Resource {

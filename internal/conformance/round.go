@@ -26,6 +26,12 @@ type round struct {
 	missing bool
 	// fastest is the shortest time of an answer.
 	fastest time.Duration
+	// thorough reports that the answers must be the same each time, and lead to a fixed point.
+	thorough bool
+	// questions are asked again, with their answers.
+	questions []asked
+	// impure reports that an answer was not a function of its question.
+	impure bool
 }
 
 // run asks, and reports whether the hook answers at all.
@@ -38,8 +44,14 @@ func (r *round) run() bool {
 	}
 	r.probes()
 	r.wrongType()
+	r.withoutSpec()
 	r.tombstone()
 	r.finalize()
+	r.askRecorded()
+	if r.thorough && r.first != nil && !r.report.has(ruleLimit, r.subject.first(), r.over) {
+		r.pure()
+		r.fixedPoint()
+	}
 	if r.over != overStream {
 		r.slow()
 	}
@@ -147,12 +159,14 @@ func (r *round) sync() bool {
 		return got.unreachable == "" && !r.missing
 	}
 	r.first, r.fastest = got.answer, got.took
+	r.remember(name, q, got)
 	if r.require(got.answer) {
 		q = r.question(r.subject.first(), r.subject.parent, nil)
 		r.put("the parent, without children, with the related objects of its requirements", q)
 	}
 	q = r.question(r.subject.first(), r.subject.parent, r.observed(got.answer))
-	r.put("the parent, with the children of its answer", q)
+	name = "the parent, with the children of its answer"
+	r.remember(name, q, r.put(name, q))
 	return true
 }
 
@@ -168,7 +182,12 @@ func (r *round) observed(a *hook.Answer) []*object.Object {
 		if err != nil {
 			continue
 		}
-		stored(m, r.subject.resources.of(decoded.GVK()), childUID(i))
+		resource := r.subject.resources.of(decoded.GVK())
+		if metadata, ok := m["metadata"].(map[string]any); ok && resource.Namespaced && decoded.Namespace() == "" &&
+			r.subject.parent.Namespace() != "" {
+			metadata["namespace"] = r.subject.parent.Namespace()
+		}
+		stored(m, resource, childUID(i))
 		if child, err := object.FromMap(m); err == nil {
 			all = append(all, child)
 		}

@@ -20,6 +20,12 @@ type Rule struct {
 	Expected string `json:"expected"`
 }
 
+// The rules about the way to a hook, for callers that look at them alone.
+const (
+	Unreachable = ruleUnreachable
+	NotServed   = ruleNotServed
+)
+
 // The rules, in the order in which a report lists their findings.
 const (
 	ruleUnreachable  = "unreachable"
@@ -50,6 +56,12 @@ const (
 	ruleFinalize     = "finalize-never-ends"
 	ruleStream       = "stream-differs"
 	ruleNoStream     = "stream-missing"
+	ruleRepeat       = "answer-varies"
+	ruleOrder        = "order-matters"
+	ruleClock        = "time-in-answer"
+	ruleEcho         = "server-fields-echoed"
+	ruleFixedPoint   = "no-fixed-point"
+	ruleRefused      = "child-refused"
 )
 
 var rules = []Rule{
@@ -81,6 +93,12 @@ var rules = []Rule{
 	{ruleFinalize, Fault, "finalized: true once the parent has no children: without it the parent is never deleted"},
 	{ruleStream, Fault, "the same answer over the stream as by a unary call"},
 	{ruleNoStream, Note, "nothing: the engine uses unary calls, which carry the whole state"},
+	{ruleRepeat, Fault, "the same answer to the same question: each other answer is a write"},
+	{ruleOrder, Fault, "the same answer if keys and observed objects come in another order, which has no meaning"},
+	{ruleClock, Fault, "the same answer a second later: a time in an answer is a write at each sync"},
+	{ruleEcho, Fault, "children without the fields that only the server has set: the hook would own them"},
+	{ruleFixedPoint, Fault, "nothing to write once the observed state is that of the answer"},
+	{ruleRefused, Fault, "children and a status that the API server accepts, by the schemas of the files"},
 }
 
 // Rules returns all rules.

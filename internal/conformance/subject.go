@@ -31,6 +31,8 @@ type subject struct {
 	// builtin reports that the parent is the built-in one.
 	builtin bool
 	skipped []string
+	// recordings are asked in addition.
+	recordings []recorded
 }
 
 // kindRow is the part of a kind of controller that is not in its hook.Descriptor.
@@ -67,7 +69,16 @@ func load(o Options) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &subject{resources: newResources(files.definitions)}
+	s := &subject{resources: newResources(files.definitions), skipped: files.refused}
+	if len(o.Files) == 0 && len(o.Recordings) > 0 {
+		var known []object.Resource
+		if files.controller, files.other, known, err = recordedController(o.Recordings); err != nil {
+			return nil, err
+		}
+		for _, r := range known {
+			s.resources.add(r)
+		}
+	}
 	if err := s.setController(files.controller, o.Kind); err != nil {
 		return nil, err
 	}
@@ -80,7 +91,10 @@ func load(o Options) (*subject, error) {
 	if err := s.setParent(parent); err != nil {
 		return nil, err
 	}
-	return s, s.setInput(o.Input)
+	if err := s.setInput(o.Input); err != nil {
+		return nil, err
+	}
+	return s, s.loadRecordings(o.Recordings)
 }
 
 // first is the operation that each controller of the kind has.

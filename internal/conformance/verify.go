@@ -34,6 +34,9 @@ type Options struct {
 	Parent string
 	// Input is a file with an input of a map hook, as YAML; empty means a built-in one.
 	Input string
+	// Recordings are recordings of questions, or folders of them, which are asked, too. Without Files,
+	// the controller and the parent are those of the first one.
+	Recordings []string
 	// Version is the version of a webhook's JSON; empty means the controller's, else v1.
 	Version string
 	// Timeout is the timeout of a call; 0 means the controller's, else DefaultTimeout.
@@ -90,7 +93,7 @@ type examiner struct {
 func (e *examiner) examine(ctx context.Context) {
 	sync := e.targets[e.subject.first()]
 	e.checkHealth(ctx)
-	direct := &round{examiner: e, ctx: ctx, ask: e.direct, over: sync.over()}
+	direct := &round{examiner: e, ctx: ctx, ask: e.direct, over: sync.over(), thorough: true}
 	defer e.close()
 	answers := direct.run()
 	if e.report.unreachable() {

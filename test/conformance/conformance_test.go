@@ -1,5 +1,5 @@
-// Package conformance checks that docs/compatibility.md names tests that exist. A row without a
-// test proves nothing.
+// Package conformance checks that docs/reference/compatibility.md names tests that exist. A row
+// without a test proves nothing.
 //
 // It does not run these tests; "make test" runs them. It also validates the table of answers that
 // the SDKs' test helpers are tested with.
@@ -23,7 +23,7 @@ var (
 
 // TestEveryRowHasItsTest reads the page's tables.
 func TestEveryRowHasItsTest(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(cluster.Root(), "docs", "compatibility.md"))
+	page, err := os.ReadFile(filepath.Join(cluster.Root(), "docs", "reference", "compatibility.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

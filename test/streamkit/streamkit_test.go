@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/internal/conformance/streamkit"
+	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"github.com/hookloop/hookloop/test/cluster"
-	"github.com/hookloop/hookloop/test/proc"
 )
 
 // starting is how long a hook's process may take until it listens.

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/test/cluster"
-	"github.com/hookloop/hookloop/test/proc"
 	"github.com/hookloop/hookloop/test/serve"
 )
 
@@ -83,6 +83,7 @@ func examples() []example {
 			parent: "nightly.yaml"},
 		{name: "snapshot-schedule as a webhook", folder: "snapshot-schedule", controller: "controller-webhook.yaml",
 			hook: python("snapshot-schedule", "schedule.py"), parent: "nightly.yaml"},
+		{folder: "tenant", hook: python("tenant", "hook.py"), parent: "tenant.yaml"},
 		{folder: "service-per-pod", hook: program("jsonnet-hook", examplePath("service-per-pod"))},
 	}
 }

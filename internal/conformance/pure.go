@@ -1,0 +1,217 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+)
+
+const (
+	// maxRepeats is the number of times that a question is asked again: the order of a map with few
+	// keys is the same most of the time in some languages.
+	maxRepeats = 16
+	// repeatTime bounds the time for the repeats of one question.
+	repeatTime = 500 * time.Millisecond
+	// moved is how far the clock must have moved: times in answers have seconds.
+	moved = 1100 * time.Millisecond
+)
+
+// asked is a question with its first answer and the time of it.
+type asked struct {
+	name     string
+	question *hook.Question
+	answer   *hook.Answer
+	at       time.Time
+	// found are the differences from the answer before.
+	found []Difference
+}
+
+// remember keeps an answer, to ask the same question again.
+func (r *round) remember(name string, q *hook.Question, got *reply) {
+	if got.answer != nil && r.thorough {
+		r.questions = append(r.questions, asked{name: name, question: q, answer: got.answer, at: time.Now()})
+	}
+}
+
+// pure asks the remembered questions again: immediately, with other orders, and after the clock has
+// moved. The answers must be the same.
+func (r *round) pure() {
+	var steady []asked
+	for _, a := range r.questions {
+		if r.repeats(a) && r.inAnyOrder(a) {
+			steady = append(steady, a)
+		}
+	}
+	r.clock(steady)
+}
+
+// repeats asks a question again, and reports whether the answers are the same.
+func (r *round) repeats(a asked) bool {
+	begun := time.Now()
+	for i := 0; i < maxRepeats && (i < 2 || time.Since(begun) < repeatTime); i++ {
+		got := r.put(a.name+", once more", a.question)
+		if got.answer == nil {
+			return false // judge has reported it
+		}
+		found := differences(a.question, a.answer, got.answer)
+		if len(found) == 0 {
+			continue
+		}
+		id := ruleRepeat
+		if allTimes(found) {
+			if id = ruleClock; !r.differsAtOnce(r.ctx, []*hook.Question{a.question})[0] {
+				return true // a second has ended; clock finds that
+			}
+		}
+		r.shrunk(id, a.name+", asked twice", a.question, listed(found), r.differsAtOnce)
+		return false
+	}
+	return true
+}
+
+// allTimes reports whether all differences are times.
+func allTimes(found []Difference) bool {
+	now := time.Now()
+	return !slices.ContainsFunc(found, func(d Difference) bool { return !isTime(d.Before, now) || !isTime(d.After, now) })
+}
+
+// inAnyOrder asks with other orders of keys and objects, and reports whether the answers are the
+// same.
+func (r *round) inAnyOrder(a asked) bool {
+	begun := time.Now()
+	for i := 0; i < shuffles && (i < 2 || time.Since(begun) < repeatTime); i++ {
+		got := r.put(a.name+", in another order", shuffled(a.question, i))
+		if got.answer == nil {
+			return false
+		}
+		if found := differences(a.question, a.answer, got.answer); len(found) > 0 && !allTimes(found) {
+			r.shrunk(ruleOrder, a.name+", with another order of keys and of observed objects", a.question, listed(found),
+				r.differsInOrder)
+			return false
+		}
+	}
+	return true
+}
+
+// clock asks again after the clock has moved, twice: an answer that differs once may follow a
+// schedule.
+func (r *round) clock(all []asked) {
+	for range 2 {
+		if len(all) == 0 || !r.waitSince(all[len(all)-1].at) {
+			return
+		}
+		all = r.changed(all)
+	}
+	for _, a := range all {
+		r.shrunk(ruleClock, a.name+", asked again a second later", a.question, listed(a.found), r.differsLater)
+	}
+}
+
+// changed asks again, and returns the questions with other answers.
+func (r *round) changed(all []asked) []asked {
+	var changed []asked
+	for _, a := range all {
+		got := r.put(a.name+", a second later", a.question)
+		if got.answer == nil {
+			continue // judge has reported it
+		}
+		if found := differences(a.question, a.answer, got.answer); len(found) > 0 {
+			changed = append(changed, asked{a.name, a.question, got.answer, time.Now(), found})
+		}
+	}
+	return changed
+}
+
+// waitSince waits until the clock has moved since a time. It reports false if ctx ends first.
+func (r *round) waitSince(at time.Time) bool {
+	timer := time.NewTimer(time.Until(at.Add(moved)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-r.ctx.Done():
+		return false
+	}
+}
+
+// quiet asks without judging the reply: the questions of shrinking are not the user's.
+func (r *round) quiet(q *hook.Question) *hook.Answer {
+	r.report.Questions[r.over]++
+	return r.ask(r.ctx, q).answer
+}
+
+// differsAtOnce reports for each question whether a repeat has another answer.
+func (r *round) differsAtOnce(_ context.Context, all []*hook.Question) []bool {
+	out := make([]bool, len(all))
+	for i, q := range all {
+		first := r.quiet(q)
+		for range maxRepeats {
+			if again := r.quiet(q); first != nil && again != nil && len(differences(q, first, again)) > 0 {
+				out[i] = true
+				break
+			}
+		}
+	}
+	return out
+}
+
+// differsInOrder reports for each question whether another order has another answer.
+func (r *round) differsInOrder(_ context.Context, all []*hook.Question) []bool {
+	out := make([]bool, len(all))
+	for i, q := range all {
+		first := r.quiet(q)
+		for s := range shuffles {
+			again := r.quiet(shuffled(q, s))
+			if first != nil && again != nil && len(differences(q, first, again)) > 0 {
+				out[i] = true
+				break
+			}
+		}
+	}
+	return out
+}
+
+// differsLater reports for each question whether the answer is another one after the clock has
+// moved. All questions share one wait.
+func (r *round) differsLater(_ context.Context, all []*hook.Question) []bool {
+	first := make([]*hook.Answer, len(all))
+	for i, q := range all {
+		first[i] = r.quiet(q)
+	}
+	out := make([]bool, len(all))
+	if !r.waitSince(time.Now()) {
+		return out
+	}
+	for i, q := range all {
+		again := r.quiet(q)
+		out[i] = first[i] != nil && again != nil && len(differences(q, first[i], again)) > 0
+	}
+	return out
+}
+
+// shrunk records a finding with the smallest question that shows it.
+func (r *round) shrunk(
+	id, name string, q *hook.Question, got string, shows func(context.Context, []*hook.Question) []bool,
+) {
+	r.impure = r.impure || id == ruleRepeat || id == ruleOrder || id == ruleClock
+	if r.report.has(id, q.Op, r.over) { // one example is enough
+		r.found(id, name, q, got)
+		return
+	}
+	small := shrink(r.ctx, q, shows)
+	r.foundSmall(id, name, q, small, got)
+}
+
+// foundSmall records a finding about a question with a smaller one that shows it, too.
+func (r *round) foundSmall(id, name string, q, small *hook.Question, got string) {
+	if before, after := q.Size()+int64(q.Controller.Size()), small.Size()+int64(small.Controller.Size()); after < before {
+		name += fmt.Sprintf(" (shrunk from %d to %d bytes)", before, after)
+	}
+	r.report.add(Finding{
+		Rule: ruleOf(id), Operation: q.Op, Over: r.over, Question: name, Request: requestJSON(small), Got: got,
+		Shrunk: true,
+	})
+}
