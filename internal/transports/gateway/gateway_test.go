@@ -301,6 +301,27 @@ func TestTrigger(t *testing.T) {
 	})
 }
 
+// TestSubscribe sends the triggers of a worker to a controller without hooks, until it cancels.
+func TestSubscribe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestGateway(t)
+		cancel := h.Subscribe("Controller", "images", "hello", func(hook.Trigger) (int, error) { return 4, nil })
+		trigger := func() (uint32, codes.Code) {
+			r, err := h.Trigger(t.Context(), &streamv1.TriggerRequest{Worker: "hello", Trigger: &streamv1.Trigger{
+				ControllerName: "images",
+			}})
+			return r.GetParents(), status.Code(err)
+		}
+		if n, code := trigger(); n != 4 || code != codes.OK {
+			t.Errorf("got %d objects, %s, want 4", n, code)
+		}
+		cancel()
+		if _, code := trigger(); code != codes.FailedPrecondition {
+			t.Errorf("after the end: got %s, want FailedPrecondition", code)
+		}
+	})
+}
+
 // TestTriggersThatAreTooMany returns RESOURCE_EXHAUSTED.
 func TestTriggersThatAreTooMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

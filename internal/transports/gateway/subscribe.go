@@ -1,0 +1,30 @@
+package gateway
+
+import "github.com/hookloop/hookloop/engine/hook"
+
+// Subscribe has a controller without hooks get the triggers of a worker until cancel is called.
+func (g *Gateway) Subscribe(kind, name, worker string, trigger hook.TriggerFunc) (cancel func()) {
+	c := controller{kind, name}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	w := g.worker(worker)
+	w.users[c]++
+	r := g.controllers[c]
+	if r == nil {
+		r = &running{}
+		g.controllers[c] = r
+	}
+	r.trigger = trigger
+	r.hooks++
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if w.users[c]--; w.users[c] == 0 {
+			delete(w.users, c)
+		}
+		g.drop(w)
+		if r.hooks--; r.hooks == 0 && g.controllers[c] == r {
+			delete(g.controllers, c)
+		}
+	}
+}
