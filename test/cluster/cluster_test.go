@@ -67,7 +67,7 @@ func TestDataOutlivesTheAPIServer(t *testing.T) {
 	if err := c.APIServer.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	if err := c.AwaitAPIServer(ctx); err != nil {
 		t.Fatal(err)

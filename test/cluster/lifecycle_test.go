@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/test/cluster"
-	"github.com/hookloop/hookloop/test/proc"
 )
 
 func TestNewErrors(t *testing.T) {
@@ -68,7 +68,7 @@ func TestFolder(t *testing.T) {
 // and garbage is collected.
 func TestEachProcessRestarts(t *testing.T) {
 	c := cluster.Start(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	processes := map[string]*proc.Process{"etcd": c.Etcd, "apiserver": c.APIServer, "manager": c.ControllerManager}
 	for name, p := range processes {
@@ -97,7 +97,7 @@ func TestPause(t *testing.T) {
 	if err := c.APIServer.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	if err := c.Await(ctx); err != nil {
 		t.Error(err)
@@ -159,7 +159,7 @@ func awaitGone(t *testing.T, pid int) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || err != nil || strings.Contains(string(stat), ") Z ") {

@@ -1,3 +1,5 @@
+//go:build !noetcd
+
 package main
 
 import (
@@ -10,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/server/v3/embed"
 )
+
+func init() { programs["etcd"] = etcdCommand }
 
 // etcdCommand runs one etcd member. It does not wait for the disk, because its data is deleted with
 // the cluster.

@@ -2,6 +2,9 @@
 // kube-apiserver, kube-controller-manager and kubectl. It exists for tests and demonstrations:
 // package test/cluster runs the three servers as three processes on loopback, so that each of them
 // can be killed, paused and restarted.
+//
+// With the build tag noetcd it has no etcd: the control planes of older Kubernetes versions are
+// built with it, and run with the etcd of the newest one.
 package main
 
 import (
@@ -18,8 +21,8 @@ import (
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 )
 
+// programs are the subcommands. etcd.go adds etcd, unless the build tag noetcd is set.
 var programs = map[string]func() *cobra.Command{
-	"etcd":                    etcdCommand,
 	"kube-apiserver":          apiserver.NewAPIServerCommand,
 	"kube-controller-manager": controllermanager.NewControllerManagerCommand,
 	"kubectl":                 func() *cobra.Command { return kubectl.NewDefaultKubectlCommand() },

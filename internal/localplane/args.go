@@ -1,4 +1,4 @@
-package cluster
+package localplane
 
 import "fmt"
 
@@ -20,16 +20,24 @@ rules:
 `
 
 func (c *Cluster) etcdArgs() []string {
-	return []string{
+	client := fmt.Sprintf("https://127.0.0.1:%d", c.ports.etcd)
+	peer := fmt.Sprintf("http://127.0.0.1:%d", c.ports.peer)
+	args := []string{
 		"--data-dir=" + c.path("etcd-data"),
-		fmt.Sprintf("--listen-client-url=https://127.0.0.1:%d", c.ports.etcd),
-		fmt.Sprintf("--listen-peer-url=http://127.0.0.1:%d", c.ports.peer),
 		"--cert-file=" + c.path("etcd.crt"), "--key-file=" + c.path("etcd.key"), "--trusted-ca-file=" + c.path("ca.crt"),
 	}
+	if c.assets.embedded {
+		return append(args, "--listen-client-url="+client, "--listen-peer-url="+peer)
+	}
+	return append(args,
+		"--listen-client-urls="+client, "--advertise-client-urls="+client,
+		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=default="+peer,
+		"--client-cert-auth", "--unsafe-no-fsync", "--log-level=warn",
+	)
 }
 
 func (c *Cluster) apiServerArgs() []string {
-	return []string{
+	args := []string{
 		"--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", c.ports.api),
 		"--advertise-address=127.0.0.1",
@@ -54,6 +62,11 @@ func (c *Cluster) apiServerArgs() []string {
 		"--enable-priority-and-fairness=true",
 		"--shutdown-delay-duration=0s",
 	}
+	if c.assets.ControllerManager.IsZero() {
+		// It would refuse all Pods, because nothing creates the ServiceAccount default.
+		args = append(args, "--disable-admission-plugins=ServiceAccount")
+	}
+	return args
 }
 
 func (c *Cluster) managerArgs() []string {

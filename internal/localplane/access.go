@@ -1,4 +1,4 @@
-package cluster
+package localplane
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -69,15 +70,22 @@ func (c *Cluster) InstallKubectl() (folder string, err error) {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return "", err
 	}
-	script := fmt.Sprintf("#!/bin/sh\nexec %q kubectl \"$@\"\n", c.program)
+	script := "#!/bin/sh\nexec"
+	for _, word := range append([]string{c.assets.Kubectl.Path}, c.assets.Kubectl.Args...) {
+		script += fmt.Sprintf(" %q", word)
+	}
+	script += " \"$@\"\n"
 	//nolint:gosec // it is to be executed
 	return folder, os.WriteFile(filepath.Join(folder, "kubectl"), []byte(script), 0o700)
 }
 
 // Kubectl runs kubectl as the admin and returns its output. Its cache is in the cluster's folder.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
+	if c.assets.Kubectl.IsZero() {
+		return "", fmt.Errorf("kubectl %v: %s has no kubectl, and there is none on the PATH", args, c.assets.Source)
+	}
 	//nolint:gosec // the cluster's own program
-	command := exec.CommandContext(ctx, c.program, append([]string{"kubectl"}, args...)...)
+	command := exec.CommandContext(ctx, c.assets.Kubectl.Path, append(slices.Clone(c.assets.Kubectl.Args), args...)...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "KUBECACHEDIR="+c.path("kubectl-cache"))
 	out, err := command.CombinedOutput()
 	if err != nil {

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Runs a "go build", and prints its progress in percent and the time left:
+
+    tools/progress.py TITLE go build [FLAGS] -o FILE PACKAGE
+
+The compiler's time is about proportional to the size of the source. So the progress is the size of
+the packages that are compiled, of all that are not in Go's build cache. A build that compiles at
+most the program itself prints its progress only if linking takes long.
+"""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+INTERVAL = 5  # seconds between two lines
+# The linker's time, as a part of the compiler's: measured at kube-apiserver and hookloop.
+LINK = 0.06
+# Packages at a time. Go prints a package when its compilation starts.
+CPUS = os.cpu_count() or 1
+
+
+def sizes(command):
+    """Returns the size of the source of each package that has to be compiled."""
+    flags, skip = [], False
+    for word in command[2:]:
+        if skip or word in ("-o", "-v"):
+            skip = word == "-o" and not skip
+            continue
+        flags.append(word)
+    form = "{{if .Stale}}{{.ImportPath}}\t{{.Dir}}{{range .GoFiles}}\t{{.}}{{end}}{{end}}"
+    listed = subprocess.run(["go", "list", "-deps", "-f", form, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True)
+    if listed.returncode != 0:
+        sys.exit(listed.stderr)
+    out = {}
+    for line in listed.stdout.splitlines():
+        path, *rest = line.split("\t")
+        if path:
+            directory, files = rest[0], rest[1:]
+            out[path] = 2000 + sum(os.path.getsize(os.path.join(directory, f)) for f in files
+                                   if os.path.exists(os.path.join(directory, f)))
+    return out
+
+
+class Build:
+    """The build, as far as its output shows it."""
+
+    def __init__(self, title, packages):
+        self.title, self.packages = title, packages
+        self.started = time.monotonic()
+        self.begun, self.messages, self.done = [], [], threading.Event()
+
+    def read(self, stream):
+        for line in stream:
+            line = line.rstrip("\n")
+            if line in self.packages:
+                self.begun.append(line)
+            elif " " in line or ":" in line:
+                self.messages.append(line)
+
+    def fraction(self):
+        compiled = sum(self.packages[p] for p in self.begun[:-CPUS])
+        if len(self.begun) >= len(self.packages):
+            compiled = sum(self.packages[p] for p in self.begun)
+        return compiled / (sum(self.packages.values()) * (1 + LINK))
+
+    def show(self):
+        while not self.done.wait(INTERVAL):
+            f, elapsed = self.fraction(), time.monotonic() - self.started
+            if len(self.begun) >= len(self.packages):
+                left = "linking"
+            elif f < 0.05:
+                left = "the time left is not known yet"
+            else:
+                left = "about %s left" % duration(elapsed * (1 - f) / f)
+            print("  %s: %d %% after %s, %s" % (self.title, 100 * f, duration(elapsed), left), flush=True)
+
+
+def duration(seconds):
+    seconds = int(seconds)
+    return "%d s" % seconds if seconds < 90 else "%d min %d s" % (seconds // 60, seconds % 60)
+
+
+def main():
+    if len(sys.argv) < 5 or sys.argv[2:4] != ["go", "build"]:
+        sys.exit("usage: tools/progress.py TITLE go build [FLAGS] -o FILE PACKAGE")
+    title, command = sys.argv[1], sys.argv[2:]
+    build = Build(title, sizes(command))
+    if len(build.packages) > 1:
+        print("building %s: %d packages to compile" % (title, len(build.packages)), flush=True)
+    process = subprocess.Popen(["go", "build", "-v", *command[2:]], stderr=subprocess.PIPE, text=True)
+    shower = threading.Thread(target=build.show)
+    shower.start()
+    try:
+        build.read(process.stderr)
+        code = process.wait()
+    finally:
+        build.done.set()
+        shower.join()
+    if code != 0:
+        sys.exit("\n".join(m for m in build.messages if not m.startswith("go: downloading")))
+    if len(build.packages) > 1:
+        print("built %s in %s" % (title, duration(time.monotonic() - build.started)), flush=True)
+
+
+main()
