@@ -5,9 +5,11 @@ import (
 	"sync"
 
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/host"
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // maxCircuitFields bounds the values of the label field; others are counted as otherField.
@@ -26,15 +28,18 @@ type circuitMetrics struct {
 	fields map[string]bool
 }
 
+var _ host.CircuitRecorder = (*circuitMetrics)(nil)
+
 func newCircuitMetrics(registry prometheus.Registerer) *circuitMetrics {
 	auto := promauto.With(registry)
 	return &circuitMetrics{
 		opened: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookloop_circuit_opened_total",
-			Help: "Circuits of parents that opened, by controller and the field that was rewritten.",
+			Help: "Circuits of parents and of keys of controllers in Go that opened, by controller and rewritten field.",
 		}, []string{"controller", "kind", "field"}),
 		open: auto.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "hookloop_circuit_open", Help: "Parents whose circuit is open, by controller.",
+			Name: "hookloop_circuit_open",
+			Help: "Parents and keys of controllers in Go with an open circuit, by controller.",
 		}, []string{"controller"}),
 		fields: map[string]bool{},
 	}
@@ -42,14 +47,24 @@ func newCircuitMetrics(registry prometheus.Registerer) *circuitMetrics {
 
 // synced takes one sync into account.
 func (m *circuitMetrics) synced(controller string, o pipeline.Outcome) {
-	if o.Tripped == nil && o.OpenCircuits == 0 {
+	m.Open(controller, o.OpenCircuits)
+	if o.Tripped != nil {
+		m.Opened(controller, o.Tripped.Ref.GVK, o.Tripped.Path)
+	}
+}
+
+// Opened implements host.CircuitRecorder.
+func (m *circuitMetrics) Opened(controller string, kind schema.GroupVersionKind, field string) {
+	m.opened.WithLabelValues(controller, object.KindString(kind), m.field(field)).Inc()
+}
+
+// Open implements host.CircuitRecorder.
+func (m *circuitMetrics) Open(controller string, keys int) {
+	if keys == 0 {
 		m.open.DeleteLabelValues(controller)
 		return
 	}
-	m.open.WithLabelValues(controller).Set(float64(o.OpenCircuits))
-	if o.Tripped != nil {
-		m.opened.WithLabelValues(controller, object.KindString(o.Tripped.Ref.GVK), m.field(o.Tripped.Path)).Inc()
-	}
+	m.open.WithLabelValues(controller).Set(float64(keys))
 }
 
 // index is the place of an item in a path.

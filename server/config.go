@@ -1,7 +1,9 @@
 package server
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"slices"
@@ -10,13 +12,17 @@ import (
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/internal/engine/customize"
+	"github.com/hookloop/hookloop/internal/engine/host"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/transports/gateway/auth"
 	"github.com/hookloop/hookloop/internal/transports/inproc"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/rest"
 )
 
 // Config is the configuration of the process; "hookloop serve" sets it from flags. DefaultConfig
@@ -27,6 +33,9 @@ type Config struct {
 
 	// Kubeconfig is a file; empty means the Pod's own ServiceAccount.
 	Kubeconfig string
+	// Rest reaches the API server in place of Kubeconfig, for programs that embed the engine; nil
+	// uses Kubeconfig.
+	Rest *rest.Config
 	// ClientQPS and ClientBurst limit requests to the API server; a negative ClientQPS means no
 	// limit.
 	ClientQPS   float64
@@ -41,8 +50,8 @@ type Config struct {
 	// parent's children. Empty sets no limit. A controller's spec.deletionLimit overrides it.
 	DeletionLimit string
 	// RewriteLimit is the number of rewrites of one field within a minute, without a change by a
-	// user, after which the parent's circuit opens; 0 sets no limit. RewritePause is the time
-	// without writes for that parent.
+	// user, after which the circuit of the parent, or of a Go controller's key, opens; 0 sets no
+	// limit. RewritePause is the time without writes for that parent or key.
 	RewriteLimit int
 	RewritePause time.Duration
 	// TargetSelector selects the declared controllers that this process runs; empty selects all.
@@ -90,6 +99,24 @@ type Config struct {
 	// them.
 	Hooks map[string]Hook
 
+	// Controllers are controllers in Go of this process (packages controller and actor), which run
+	// beside the declared ones. They are for programs that embed the engine; no flag sets them.
+	Controllers []controller.Declared
+	// Scheme has the Go types of Controllers; nil means that of client-go, with Kubernetes' own types.
+	Scheme *runtime.Scheme
+	// ControllersOnly runs Controllers alone: no declared controllers and no hooks. The CRDs of
+	// declared controllers need not be installed.
+	ControllersOnly bool
+
+	// Declared has the declared controllers of this process, in place of those of the cluster, which
+	// need not have Hookloop's CRDs; nil means those of the cluster. Files makes one.
+	Declared Declared
+	// Observer is notified of all syncs; it may be nil.
+	Observer Observer
+	// Work lets the controllers take their keys in steps; nil lets them take keys freely.
+	Work *Work
+
+	Recording      Recording
 	Gateway        Gateway
 	LeaderElection LeaderElection
 	Log            Log
@@ -132,6 +159,8 @@ type Log struct {
 	StacktraceLevel string
 	// TimeEncoding is "epoch", "millis", "nano", "iso8601", "rfc3339" or "rfc3339nano".
 	TimeEncoding string
+	// Output receives the lines; nil means stderr.
+	Output io.Writer
 }
 
 // Tracing configures the export of spans. Without an Endpoint the OTEL_* environment variables
@@ -176,6 +205,7 @@ func DefaultConfig() Config {
 		CustomizeMaxAge: customize.DefaultMaxAge, EventsQPS: 1. / 300, EventsBurst: 25, GracePeriod: 30 * time.Second,
 		StaleViewAfter: cache.DefaultStaleAfter,
 		MetricsAddress: ":9999", HealthAddress: ":8081", PprofAddress: "0",
+		Recording:      defaultRecording(),
 		Gateway:        Gateway{Audience: auth.DefaultAudience},
 		LeaderElection: LeaderElection{ResourceLock: "leases", ID: "metacontroller"},
 		Tracing:        Tracing{SampleRatio: -1},
@@ -239,7 +269,7 @@ func (c *Config) Validate() error {
 		},
 		{off(c.Gateway.Address) || c.Gateway.Audience != "", "gateway-audience", "", "a name"},
 	}
-	for _, r := range rules {
+	for _, r := range append(rules, c.Recording.rules()...) {
 		if !r.ok {
 			return &FlagError{r.flag, fmt.Sprint(r.value), fmt.Sprint(r.expected)}
 		}
@@ -254,6 +284,21 @@ func (c *Config) deletionLimit() *plan.DeletionLimit {
 	}
 	limit := plan.DeletionLimit(intstr.Parse(c.DeletionLimit))
 	return &limit
+}
+
+// checkControllers returns the faults of Controllers, and of the other fields of programs with
+// controllers in Go.
+func (c *Config) checkControllers() error {
+	switch {
+	case c.ControllersOnly && len(c.Controllers) == 0:
+		return errors.New("Config.ControllersOnly: Controllers is empty, expected a controller")
+	case c.ControllersOnly && len(c.Hooks) > 0:
+		return errors.New("Config.ControllersOnly: Hooks has hooks of declared controllers, expected none")
+	}
+	if err := host.Check(c.Scheme, c.Controllers...); err != nil {
+		return fmt.Errorf("Config.Controllers: %w", err)
+	}
+	return nil
 }
 
 // unused returns the flags that are set and have no effect.

@@ -3,6 +3,7 @@ package server
 import (
 	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 )
 
@@ -24,13 +25,14 @@ func (h *health) standby() {
 // stopping makes the process unready.
 func (h *health) stopping() { h.set(func() (bool, string) { return false, "stopping" }) }
 
-// working makes the process ready when the engine is.
-func (h *health) working(ready func() bool) {
+// working makes the process ready when the engine is. The text has the engine's problems, which do
+// not make the process unready: a restart would not solve them.
+func (h *health) working(e engine) {
 	h.set(func() (bool, string) {
-		if ready() {
-			return true, "ok"
+		if !e.Ready() {
+			return false, "caches are being filled"
 		}
-		return false, "caches are being filled"
+		return true, strings.Join(append([]string{"ok"}, e.Problems()...), "\n")
 	})
 }
 

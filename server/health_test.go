@@ -43,10 +43,20 @@ func serve(t *testing.T, handler http.Handler) string {
 	return "http://" + address.String()
 }
 
+// probedEngine is an engine that only probes look at.
+type probedEngine struct {
+	fakeEngine
+	ready    bool
+	problems []string
+}
+
+func (e *probedEngine) Ready() bool        { return e.ready }
+func (e *probedEngine) Problems() []string { return e.problems }
+
 func TestHealth(t *testing.T) {
 	var h health
 	url := serve(t, h.handler())
-	ready := false
+	var e probedEngine
 	for _, step := range []struct {
 		name   string
 		change func()
@@ -55,8 +65,9 @@ func TestHealth(t *testing.T) {
 	}{
 		{"at first", func() {}, 503, "starting\n"},
 		{"standing by", h.standby, 200, "standing by for leadership\n"},
-		{"working, caches not filled", func() { h.working(func() bool { return ready }) }, 503, "caches are being filled\n"},
-		{"caches filled", func() { ready = true }, 200, "ok\n"},
+		{"working, caches not filled", func() { h.working(&e) }, 503, "caches are being filled\n"},
+		{"caches filled", func() { e.ready = true }, 200, "ok\n"},
+		{"a controller does not run", func() { e.problems = []string{"a", "b"} }, 200, "ok\na\nb\n"},
 		{"stopping", h.stopping, 503, "stopping\n"},
 	} {
 		step.change()

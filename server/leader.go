@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/internal/engine/loop"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -22,7 +22,7 @@ import (
 
 // ErrLeaseLost reports that another replica may be leading: the process stops immediately and must
 // be started again.
-var ErrLeaseLost = fmt.Errorf("the leader lease was lost: %w", controller.ErrStopNow)
+var ErrLeaseLost = fmt.Errorf("the leader lease was lost: %w", loop.ErrStopNow)
 
 // The lease's times, client-go's recommendation. Another replica takes over leaseDuration after the
 // last renewal that it saw, at the earliest; the fence lets nothing through from renewDeadline

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/internal/engine/loop"
 	"go.uber.org/goleak"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -207,7 +207,7 @@ func TestLeadLosesTheLeaseToAnother(t *testing.T) {
 		defer end()
 		shared.seize("b")
 		begun := time.Now()
-		if cause := <-ended; !errors.Is(cause, controller.ErrStopNow) {
+		if cause := <-ended; !errors.Is(cause, loop.ErrStopNow) {
 			t.Errorf("work ends for the cause %v, want ErrStopNow", cause)
 		}
 		if took := time.Since(begun); took > retryPeriod { // the bubble's clock

@@ -8,6 +8,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
+	"github.com/hookloop/hookloop/internal/lastsync"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -35,8 +36,10 @@ func newRegistry(version string) *prometheus.Registry {
 	return registry
 }
 
-func metricsHandler(registry *prometheus.Registry) http.Handler {
+// metricsHandler serves the metrics and the last syncs of parents.
+func metricsHandler(registry *prometheus.Registry, last http.Handler) http.Handler {
 	mux := http.NewServeMux()
+	mux.Handle(lastsync.Path, last)
 	mux.Handle("/metrics",
 		promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry, EnableOpenMetrics: true}))
 	return mux
@@ -50,7 +53,7 @@ type syncMetrics struct {
 
 var _ pipeline.Recorder = (*syncMetrics)(nil)
 
-func newSyncMetrics(registry prometheus.Registerer) *syncMetrics {
+func newSyncMetrics(registry prometheus.Registerer, circuits *circuitMetrics) *syncMetrics {
 	auto := promauto.With(registry)
 	return &syncMetrics{
 		duration: auto.NewHistogramVec(histogram(
@@ -59,7 +62,7 @@ func newSyncMetrics(registry prometheus.Registerer) *syncMetrics {
 		wait: auto.NewHistogramVec(histogram(
 			"hookloop_queue_wait_seconds", "How long parents waited for a sync, by controller.", syncBuckets,
 		), []string{"controller"}),
-		circuits: newCircuitMetrics(registry),
+		circuits: circuits,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
+	"github.com/hookloop/hookloop/internal/lastsync"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/metrics"
 )
@@ -26,7 +27,7 @@ func TestMetrics(t *testing.T) {
 	queues.NewWorkDurationMetric("CompositeController-hello").Observe(1)
 	queues.NewUnfinishedWorkSecondsMetric("CompositeController-hello").Set(1)
 	queues.NewLongestRunningProcessorSecondsMetric("CompositeController-hello").Set(1)
-	syncs := newSyncMetrics(registry)
+	syncs := newSyncMetrics(registry, newCircuitMetrics(registry))
 	syncs.Synced("composite/hello", pipeline.Outcome{Result: "converged", Duration: time.Millisecond})
 	syncs.Synced("composite/hello",
 		pipeline.Outcome{Result: "OwnWords", Err: &hook.Error{Kind: hook.Failed, Reason: "OwnWords"}})
@@ -44,7 +45,7 @@ func TestMetrics(t *testing.T) {
 	metrics.RequestResult.Increment(context.Background(), "200", "GET", "api:443")
 	metrics.RequestLatency.Observe(context.Background(), "GET", url.URL{Host: "api:443"}, time.Second)
 
-	_, text := get(t, serve(t, metricsHandler(registry))+"/metrics")
+	_, text := get(t, serve(t, metricsHandler(registry, lastsync.New(1)))+"/metrics")
 	for _, want := range []string{
 		`hookloop_build_info{version="v1.2.3"} 1`,
 		`hookloop_sync_duration_seconds_count{controller="composite/hello",result="converged"} 1`,

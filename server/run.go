@@ -6,13 +6,16 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/share"
+	"github.com/hookloop/hookloop/internal/globallog"
+	"github.com/hookloop/hookloop/internal/lastsync"
+	"github.com/hookloop/hookloop/internal/overlay"
+	"github.com/hookloop/hookloop/internal/recording"
 	"github.com/hookloop/hookloop/internal/transports/budget"
 	"github.com/hookloop/hookloop/internal/transports/inproc"
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,6 +35,8 @@ type engine interface {
 	Run(ctx context.Context) error
 	// Ready reports whether the caches are filled.
 	Ready() bool
+	// Problems are the reasons why parts of the engine do not work, one line each.
+	Problems() []string
 }
 
 // process holds the parts of one run of the server.
@@ -41,8 +46,14 @@ type process struct {
 	log     logr.Logger
 	metrics *prometheus.Registry
 	series  *series // registers with metrics what goes with a controller
-	tracing tracing
-	budget  *budget.Budget // nil without a limit
+	// syncs has the last syncs of parents.
+	syncs *lastsync.Store
+	// circuits is set by host.
+	circuits *circuitMetrics
+	tracing  tracing
+	budget   *budget.Budget // nil without a limit
+	// recorder is nil without Config.Recording.
+	recorder *recording.Recorder
 	// budgetSource is the source of the budget's limit, for the log.
 	budgetSource string
 	inside       *inproc.Transport
@@ -50,6 +61,8 @@ type process struct {
 	health       health
 	// fence is nil without leader election.
 	fence *act.Fence
+	// overlay has the controllers of Config.Declared; nil without it.
+	overlay *overlay.Overlay
 	// build wires the engine when the process leads.
 	build func(context.Context) (engine, error)
 }
@@ -62,17 +75,16 @@ func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	p, err := newProcess(ctx, c, os.Stderr)
+	logs := c.Log.Output
+	if logs == nil {
+		logs = os.Stderr
+	}
+	p, err := newProcess(ctx, c, logs)
 	if err != nil {
 		return err
 	}
 	return p.run(klog.NewContext(ctx, p.log))
 }
-
-// backgroundLog guards klog's global logger, which client-go's background work uses. klog can set
-// it only while nothing logs, so the logger of the first server stays; the lines of a server itself
-// go to its own logger.
-var backgroundLog sync.Once
 
 // newProcess makes the parts of the process. It sends no request to the API server.
 func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error) {
@@ -80,8 +92,10 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 	if err != nil {
 		return nil, err
 	}
-	backgroundLog.Do(func() { klog.SetLoggerWithOptions(log, klog.ContextualLogger(true)) })
-	p := &process{Config: c, log: log, metrics: newRegistry(c.Version)}
+	globallog.Set(log)
+	p := &process{
+		Config: c, log: log, metrics: newRegistry(c.Version), syncs: lastsync.New(lastsync.MaxParents),
+	}
 	p.series = &series{Registerer: p.metrics}
 	if p.tracing, err = newTracing(ctx, c.Tracing, c.Version, log, p.metrics); err != nil {
 		return nil, err
@@ -89,11 +103,20 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 	if p.budget, err = p.memory(); err != nil {
 		return nil, err
 	}
+	if err := c.checkControllers(); err != nil {
+		return nil, err
+	}
 	if p.inside, err = inproc.New(c.Hooks, p.budget); err != nil {
 		return nil, fmt.Errorf("Config.Hooks: %w", err)
 	}
 	p.waits = share.NewWaits(c.SlowHookWaits, waitBytes(p.budget))
 	if p.rest, err = restConfig(c, newShareMetrics(p.series, p.waits)); err != nil {
+		return nil, err
+	}
+	if err := p.openOverlay(); err != nil {
+		return nil, err
+	}
+	if err := p.openRecorder(); err != nil {
 		return nil, err
 	}
 	newMemoryMetrics(p.metrics, p.budget.Usage)
@@ -106,7 +129,7 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 
 // restConfig returns the configuration of clients of the API server.
 func restConfig(c Config, metrics *shareMetrics) (*rest.Config, error) {
-	config, err := loadConfig(c.Kubeconfig)
+	config, err := loadConfig(c)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +149,11 @@ func unthrottled(config *rest.Config) *rest.Config {
 	return config
 }
 
-func loadConfig(kubeconfig string) (*rest.Config, error) {
+func loadConfig(c Config) (*rest.Config, error) {
+	if c.Rest != nil {
+		return rest.CopyConfig(c.Rest), nil
+	}
+	kubeconfig := c.Kubeconfig
 	if kubeconfig == "" {
 		config, err := rest.InClusterConfig()
 		if err != nil {
@@ -172,13 +199,16 @@ func (p *process) run(ctx context.Context) (err error) {
 		p.log.Info("the flag is accepted for compatibility and has no effect", "flag", flag)
 	}
 	defer p.log.Info("stopped")
+	if err := p.follow(klog.NewContext(serving, p.log), group); err != nil {
+		return err
+	}
 	return p.lead(working)
 }
 
 func (p *process) listeners() []listener {
 	return []listener{
 		{"health-probe-bind-address", p.HealthAddress, p.health.handler()},
-		{"metrics-address", p.MetricsAddress, metricsHandler(p.metrics)},
+		{"metrics-address", p.MetricsAddress, metricsHandler(p.metrics, p.syncs)},
 		{"pprof-address", p.PprofAddress, pprofHandler()},
 	}
 }
@@ -205,7 +235,7 @@ func (p *process) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.health.working(engine.Ready)
+	p.health.working(engine)
 	return engine.Run(ctx)
 }
 

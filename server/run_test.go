@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr/testr"
+	"github.com/hookloop/hookloop/engine/controller"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 )
@@ -33,6 +35,8 @@ func (e *fakeEngine) Run(ctx context.Context) error {
 }
 
 func (e *fakeEngine) Ready() bool { return true }
+
+func (e *fakeEngine) Problems() []string { return nil }
 
 // freeAddress returns an address that was free a moment ago.
 func freeAddress(t *testing.T) string {
@@ -110,6 +114,8 @@ func (chattyEngine) Run(context.Context) error {
 
 func (chattyEngine) Ready() bool { return true }
 
+func (chattyEngine) Problems() []string { return nil }
+
 // TestWaitsDrawFromTheBudget: the questions to slow hooks have an eighth of the process's memory.
 func TestWaitsDrawFromTheBudget(t *testing.T) {
 	t.Cleanup(func() { debug.SetMemoryLimit(math.MaxInt64) })
@@ -133,6 +139,52 @@ func TestHooksOfTheProcessAreChecked(t *testing.T) {
 	want := `Config.Hooks: hook "web": expected a name and a hook`
 	if _, err := newProcess(t.Context(), c, io.Discard); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestControllersOfTheProcessAreChecked(t *testing.T) {
+	type unregistered struct{ corev1.ConfigMap }
+	idle := func(name string) *controller.Controller[*corev1.ConfigMap] {
+		return controller.New[*corev1.ConfigMap](name).Reconciler(controller.ReconcileFunc[*corev1.ConfigMap](
+			func(context.Context, *controller.Request[*corev1.ConfigMap]) (controller.Result, error) {
+				return controller.Result{}, nil
+			}))
+	}
+	for name, test := range map[string]struct {
+		change func(*Config)
+		want   string
+	}{
+		"not registered": {
+			func(c *Config) {
+				c.Controllers = []controller.Declared{idle("a").Watch(controller.TypeOf[*unregistered]())}
+			},
+			`Config.Controllers: controller "a": type *server.unregistered: is not registered in the scheme; ` +
+				"expected its AddToScheme to be called",
+		},
+		"one name twice": {
+			func(c *Config) { c.Controllers = []controller.Declared{idle("a"), idle("a")} },
+			`Config.Controllers: controller "a": two controllers have this name, expected one`,
+		},
+		"none": {
+			func(c *Config) { c.ControllersOnly = true },
+			"Config.ControllersOnly: Controllers is empty, expected a controller",
+		},
+		"hooks without their controllers": {
+			func(c *Config) {
+				c.ControllersOnly, c.Controllers = true, []controller.Declared{idle("a")}
+				c.Hooks = map[string]Hook{"web": nil}
+			},
+			"Config.ControllersOnly: Hooks has hooks of declared controllers, expected none",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := DefaultConfig()
+			c.Kubeconfig = testKubeconfig(t)
+			test.change(&c)
+			if _, err := newProcess(t.Context(), c, io.Discard); err == nil || err.Error() != test.want {
+				t.Errorf("got %v, want %s", err, test.want)
+			}
+		})
 	}
 }
 

@@ -19,8 +19,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// perController is the number of series in docs/running.md for a controller with a sync hook and
-// two results of syncs. Here the hook has a fallback, which has not answered: two series more.
+// perController is the number of series in docs/guides/running.md for a controller with a sync hook
+// and two results of syncs. Here the hook has a fallback, which has not answered: two series more.
 const perController = 51 + 2
 
 // TestSeriesGoWithTheirController starts and stops controllers that record everything: as many
@@ -29,7 +29,7 @@ func TestSeriesGoWithTheirController(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	all := &series{Registerer: registry}
 	parts := controllerMetrics{
-		syncs:  newSyncMetrics(all),
+		syncs:  newSyncMetrics(all, newCircuitMetrics(all)),
 		queues: newQueueMetrics(all),
 		shares: newShareMetrics(all, share.NewWaits(1, 1)),
 		hooks:  middleware.NewMetrics(all),

@@ -6,14 +6,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/circuit"
-	"github.com/hookloop/hookloop/internal/engine/discovery"
+	"github.com/hookloop/hookloop/internal/engine/host"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/report"
 	"github.com/hookloop/hookloop/internal/engine/supervisor"
+	"github.com/hookloop/hookloop/internal/recording"
 	"github.com/hookloop/hookloop/internal/transports/budget"
 	"github.com/hookloop/hookloop/internal/transports/fallback"
 	"github.com/hookloop/hookloop/internal/transports/grpc"
@@ -42,25 +42,52 @@ const (
 
 // app is the engine with its cache, discovery and Events.
 type app struct {
-	*supervisor.Supervisor
-	cache     *cache.Cache
-	discovery *discovery.Discovery
-	events    *report.Events
-	gateway   gatewayServer
-	budget    *budget.Budget
+	// supervisor runs the declared controllers; nil for none.
+	supervisor *supervisor.Supervisor
+	// group runs the controllers in Go.
+	group   *host.Group
+	host    *host.Process
+	gateway gatewayServer
+	budget  *budget.Budget
+	// recorder is nil if nothing is recorded.
+	recorder *recording.Recorder
 }
 
-// Run runs until ctx ends; cache, discovery and Events outlive the supervisor.
+// Ready reports whether the caches of all controllers are filled.
+func (a *app) Ready() bool {
+	return a.group.Ready() && (a.supervisor == nil || a.supervisor.Ready())
+}
+
+// Problems are the reasons why controllers in Go do not run. Declared controllers report theirs in
+// conditions.
+func (a *app) Problems() []string { return a.group.Problems() }
+
+// Run runs until ctx ends; cache, discovery and Events outlive the controllers.
 func (a *app) Run(ctx context.Context) error {
-	defer a.cache.Close()
-	defer a.events.Stop()
+	defer a.host.Close()
 	following, stop := context.WithCancel(ctx)
 	var wait sync.WaitGroup
-	wait.Go(func() { a.discovery.Run(following) })
-	wait.Go(func() { reportCaches(following, a.budget, a.cache.Stats, clock.RealClock{}) })
+	wait.Go(func() { a.host.Discovery.Run(following) })
+	wait.Go(func() { a.recorder.Run(following) })
+	wait.Go(func() { reportCaches(following, a.budget, a.host.Cache.Stats, clock.RealClock{}) })
 	defer wait.Wait()
 	defer stop()
-	return a.gateway.serveWhile(ctx, a.Supervisor.Run)
+	return a.gateway.serveWhile(ctx, a.control)
+}
+
+// control runs all controllers until ctx ends, or the supervisor fails.
+func (a *app) control(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wait sync.WaitGroup
+	wait.Go(func() { a.group.Run(ctx) })
+	defer wait.Wait()
+	defer cancel()
+	if a.supervisor == nil {
+		<-ctx.Done()
+		return nil
+	}
+	return a.supervisor.Run(ctx)
 }
 
 // transports returns the openers of hooks by the fields of their spec.
@@ -94,73 +121,118 @@ func (p *process) wire(ctx context.Context) (engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	streams := stream.NewMetrics(p.metrics)
-	g, err := p.gateway(ctx, streams)
+	shared, err := p.host(ctx, client, cluster)
 	if err != nil {
 		return nil, err
 	}
-	settings, err := p.supervise(cluster, p.transports(g, streams))
-	if err != nil {
+	a := &app{host: shared, budget: p.budget, recorder: p.recorder}
+	if err := p.assemble(ctx, a, client); err != nil {
+		shared.Close()
 		return nil, err
 	}
-	objects, err := cache.New(cache.Settings{Config: unthrottled(p.rest), StaleAfter: p.StaleViewAfter})
-	if err != nil {
-		return nil, err
-	}
-	newCacheMetrics(p.metrics, objects.Stats)
-	served := discovery.New(discovery.Settings{
-		Client: client.Discovery(), Cache: objects, Clock: clock.RealClock{}, Interval: p.DiscoveryInterval,
-	})
-	if err := served.Refresh(ctx); err != nil {
-		klog.FromContext(ctx).Error(err, "some resources are not known yet")
-	}
-	events := report.NewEvents(context.WithoutCancel(ctx), report.EventSettings{
-		Client: client.CoreV1(), Component: component, QPS: p.EventsQPS, Burst: p.EventsBurst,
-	})
-	settings.Cache, settings.Discovery, settings.Events, settings.Lookup = objects, served, events, lookup(client)
-	settings.May = may(client)
-	settings.Finalizers = supervisor.NewFinalizerRecords(settings.Writer, p.home())
-	return &app{supervisor.New(settings), objects, served, events, g, p.budget}, nil
+	return a, nil
 }
 
-// supervise returns the supervisor's settings. It starts nothing.
-func (p *process) supervise(cluster types.UID, transports hook.Openers) (supervisor.Settings, error) {
+// assemble adds the controllers to the engine.
+func (p *process) assemble(ctx context.Context, a *app, client kubernetes.Interface) (err error) {
+	if a.group, err = host.NewGroup(a.host.Host, p.Controllers...); err != nil {
+		return fmt.Errorf("Config.Controllers: %w", err)
+	}
+	streams := stream.NewMetrics(p.metrics)
+	if a.gateway, err = p.gateway(ctx, streams); err != nil {
+		return err
+	}
+	if a.gateway.Gateway != nil {
+		a.host.Triggers = a.gateway.subscribe
+	}
+	if p.ControllersOnly {
+		return nil
+	}
+	settings, err := p.supervise(a.host, p.recorder.Openers(p.transports(a.gateway, streams)))
+	if err != nil {
+		return err
+	}
+	settings.Lookup, settings.May = lookup(client), may(client)
+	if p.overlay == nil { // a process does not know the controllers of another process's files
+		settings.Finalizers = supervisor.NewFinalizerRecords(settings.Writer, p.home())
+	}
+	a.supervisor = supervisor.New(settings)
+	return nil
+}
+
+// host returns what all controllers of the process share.
+func (p *process) host(ctx context.Context, client kubernetes.Interface, cluster types.UID) (*host.Process, error) {
 	tracer := p.tracing.provider.Tracer(scope, trace.WithInstrumentationVersion(p.Version))
-	writes := newWriteMetrics(p.metrics)
 	writer, err := act.NewWriter(act.Settings{
-		Config: p.rest, Tracer: tracer, Meter: writes, Clock: clock.RealClock{}, Fence: p.fence,
+		Config: p.rest, Tracer: tracer, Meter: newWriteMetrics(p.metrics), Clock: clock.RealClock{}, Fence: p.fence,
 		Strict: p.FieldValidation == StrictFields,
 	})
 	if err != nil {
-		return supervisor.Settings{}, err
+		return nil, err
 	}
+	p.circuits = newCircuitMetrics(p.series)
+	shared, err := host.New(ctx, host.Settings{
+		Config: p.rest, Reads: unthrottled(p.rest), Client: client, Component: component,
+		EventsQPS: p.EventsQPS, EventsBurst: p.EventsBurst, EventsLogOnly: p.logOnly(),
+		StaleAfter:        p.StaleViewAfter,
+		DiscoveryInterval: p.DiscoveryInterval, Writer: writer,
+		Host: host.Host{
+			Tracer: tracer, Clock: clock.RealClock{}, Scheme: p.Scheme, Workers: p.Workers, Waits: p.waits,
+			GracePeriod: p.GracePeriod, QueueMetrics: newQueueMetrics(p.series), ClusterUID: cluster,
+			Sampled: p.tracing.sampled, Recorder: newReconcileMetrics(p.series), Registry: p.series,
+			Circuit: p.circuit(), Circuits: p.circuits,
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	newCacheMetrics(p.metrics, shared.Cache.Stats)
+	if p.Work != nil {
+		shared.Gate = p.Work.gate
+		p.Work.observe(shared)
+	}
+	return shared, nil
+}
+
+// circuit returns the settings of all circuits.
+func (p *process) circuit() circuit.Settings {
+	return circuit.Settings{Limit: p.RewriteLimit, Pause: p.RewritePause}
+}
+
+// supervise returns the supervisor's settings. It starts nothing.
+func (p *process) supervise(shared *host.Process, transports hook.Openers) (supervisor.Settings, error) {
 	selector, err := labels.Parse(p.TargetSelector)
 	if err != nil {
 		return supervisor.Settings{}, fmt.Errorf("--target-label-selector: %w", err)
 	}
 	return supervisor.Settings{
+		Cache:     shared.Cache,
+		Discovery: shared.Discovery,
+		Events:    shared.Events,
 		Openers: middleware.Openers(transports, middleware.Settings{
-			Tracer: tracer, Metrics: middleware.NewMetrics(p.series),
+			Tracer: shared.Tracer, Metrics: middleware.NewMetrics(p.series),
 		}),
-		Writer:         writer,
-		Status:         report.NewStatus(writer),
-		Recorder:       newSyncMetrics(p.series),
-		Tracer:         tracer,
-		Clock:          clock.RealClock{},
+		Writer:         shared.Writer,
+		Status:         report.NewStatus(shared.Writer),
+		Recorder:       recorder{newSyncMetrics(p.series, p.circuits), p.syncs, shared.Clock.Now},
+		Observer:       p.Observer,
+		Gate:           shared.Gate,
+		Tracer:         shared.Tracer,
+		Clock:          shared.Clock,
 		Workers:        p.Workers,
 		Waits:          p.waits,
 		Apply:          plan.Apply{ServerSide: p.ApplyStrategy == ServerSideApply, Manager: p.FieldManager},
 		DeletionLimit:  p.deletionLimit(),
 		Account:        accounts(p.budget),
-		Circuit:        circuit.Settings{Limit: p.RewriteLimit, Pause: p.RewritePause},
+		Circuit:        p.circuit(),
 		TargetSelector: selector,
 		GracePeriod:    p.GracePeriod,
 
 		CustomizeMaxAge: p.CustomizeMaxAge,
-		QueueMetrics:    newQueueMetrics(p.series),
+		QueueMetrics:    shared.QueueMetrics,
 		Stopped:         p.series.forget,
 		Intercepts:      newInterceptMetrics(p.series),
-		ClusterUID:      cluster,
+		ClusterUID:      shared.ClusterUID,
 		Sampled:         p.tracing.sampled,
 	}, nil
 }
