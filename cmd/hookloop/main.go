@@ -55,7 +55,21 @@ func newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return explain(cmd.CommandPath(), err) })
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServe(), newTrace(), newVerify(), newVerifyStream(), newVersion())
+	root.AddCommand(
+		newDev(),
+		newGraph(),
+		newInit(),
+		newRBAC(),
+		newRender(),
+		newReplay(),
+		newServe(),
+		newTop(),
+		newTrace(),
+		newValidate(),
+		newVerify(),
+		newVerifyStream(),
+		newVersion(),
+	)
 	return root
 }
 

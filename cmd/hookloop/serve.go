@@ -9,13 +9,23 @@ import (
 func newServe() *cobra.Command {
 	config := server.DefaultConfig()
 	config.Version = readBuild().version
+	var files []string
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Run all declared controllers of a cluster",
-		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return server.Run(cmd.Context(), config) },
+		Short: "Run all declared controllers of a cluster, or those of files",
+		Example: `  hookloop serve
+  hookloop serve -f controllers/ --kubeconfig ~/.kube/config`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(files) > 0 {
+				config.Declared = server.Files(files...)
+			}
+			return server.Run(cmd.Context(), config)
+		},
 	}
 	cmd.Flags().SortFlags = false
+	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil,
+		"file or folder with the controllers to run in place of those of the cluster; - for stdin; repeatable")
 	bind(cmd.Flags(), &config)
 	return cmd
 }
@@ -47,6 +57,7 @@ func bind(f *pflag.FlagSet, c *server.Config) {
 	f.DurationVar(&c.GracePeriod, "shutdown-grace-period", c.GracePeriod,
 		"time for running syncs to finish after SIGTERM; a second signal ends them immediately")
 	bindSyncs(f, c)
+	bindRecording(f, &c.Recording)
 	bindWrites(f, c)
 	bindAddresses(f, c)
 	bindGateway(f, &c.Gateway)
@@ -66,6 +77,13 @@ func bindSyncs(f *pflag.FlagSet, c *server.Config) {
 		"rewrites of one field within a minute, without a change by a user, that open its parent's circuit; 0 for no limit")
 	f.DurationVar(&c.RewritePause, "rewrite-pause", c.RewritePause,
 		"time without writes for a parent with an open circuit")
+}
+
+func bindRecording(f *pflag.FlagSet, r *server.Recording) {
+	f.StringVar(&r.Dir, "record-dir", r.Dir,
+		"folder for the last questions and answers of each parent, with masked Secrets; empty records nothing")
+	f.IntVar(&r.PerParent, "record-per-parent", r.PerParent, "questions that are kept for each parent")
+	f.StringVar(&r.MaxBytes, "record-max-bytes", r.MaxBytes, "size of all recordings, such as 256Mi; the oldest go first")
 }
 
 func bindWrites(f *pflag.FlagSet, c *server.Config) {

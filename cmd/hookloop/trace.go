@@ -1,51 +1,179 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/hookloop/hookloop/internal/client"
+	"github.com/hookloop/hookloop/internal/inspect"
+	"github.com/hookloop/hookloop/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
-// newTrace returns the command that finds the trace of an object's latest change.
+// traceFlags are the flags of "hookloop trace".
+type traceFlags struct {
+	client.TraceOptions
+	target       client.Target
+	output       string
+	watch, spans bool
+	jaeger       string
+}
+
+// traceOutputs are the forms of the output. The first is the default.
+var traceOutputs = []string{"text", "json", "id"}
+
+// newTrace returns the command that reports on an object and what its controllers made of it.
 func newTrace() *cobra.Command {
-	var target client.Target
-	var ui string
+	var f traceFlags
 	cmd := &cobra.Command{
 		Use:   "trace RESOURCE NAME",
-		Short: "Print the id of the trace of an object's latest change",
-		Long: `Print the id of the trace of an object's latest change.
+		Short: "Show the children of an object, their readiness, the last sync and the trace",
+		Long: `Show the children of an object, their readiness, the last sync and the trace.
 
-The id derives from the cluster, the object's UID and its generation. The trace contains the syncs
-of all controllers of this parent, if they export traces and have sampled this one.`,
-		Example: `  hookloop trace websites shop -n demo
-  hookloop trace website/shop -n demo --ui http://localhost:16686`,
+The tree has the objects with an owner reference to the object, to an object that it owns, and so
+on; of each whether it is ready, or why not, and the finalizers that hold one that is being deleted.
+Below it are the last sync of each controller, as the engine knows it, and the trace of the latest
+change of the object.
+
+The engine is asked through the API server, which needs the rights "list" on pods and "get" on
+pods/proxy in the engine's namespace, or at --metrics-url. Without an engine, the rest is shown.`,
+		Example: `  hookloop trace website shop -n demo
+  hookloop trace website/shop -n demo --watch
+  hookloop trace website shop -n demo --spans --jaeger http://localhost:16686
+  hookloop trace website shop -n demo -o id`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 { // as kubectl accepts it: website/shop
-				args = strings.SplitN(args[0], "/", 2)
-			}
-			if len(args) != 2 || args[0] == "" || args[1] == "" {
-				return &usageError{
-					fmt.Sprintf("%s: got %d arguments, expected RESOURCE NAME or RESOURCE/NAME", cmd.CommandPath(), len(args)),
-				}
-			}
-			target.Resource, target.Name = args[0], args[1]
-			out, err := client.Trace(cmd.Context(), target)
-			if err != nil {
+			if err := point(cmd, &f.target, args); err != nil {
 				return err
 			}
-			if ui != "" {
-				out = strings.TrimSuffix(ui, "/") + "/trace/" + out
-			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), out)
-			return err
+			return f.run(cmd)
 		},
 	}
+	targetFlags(cmd, &f.target)
+	engineFlags(cmd, &f.Engine)
+	flags := cmd.Flags()
+	flags.StringVarP(&f.output, "output", "o", traceOutputs[0],
+		"form of the output: text, json, or id for the trace's id alone")
+	flags.BoolVarP(&f.watch, "watch", "w", false, "show it again with each change, until Ctrl-C")
+	flags.BoolVar(&f.spans, "spans", false, "add the spans of the latest change, from Jaeger")
+	flags.StringVar(&f.jaeger, "jaeger", "http://localhost:16686", "address of Jaeger's query service, for --spans")
+	flags.StringVar(&f.UI, "ui", "", "address of a Jaeger UI: print the trace's URL in it")
+	flags.IntVar(&f.Limit, "limit", maxGraph, "the largest number of objects")
+	_ = cmd.RegisterFlagCompletionFunc("output",
+		cobra.FixedCompletions(traceOutputs, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// run runs the command.
+func (f *traceFlags) run(cmd *cobra.Command) error {
+	switch {
+	case !slices.Contains(traceOutputs, f.output):
+		return &usageError{fmt.Sprintf("--output: got %q, expected %s", f.output, strings.Join(traceOutputs, ", "))}
+	case f.Limit < 1:
+		return &usageError{fmt.Sprintf("--limit: got %d, expected a number from 1", f.Limit)}
+	case f.output == "id" && (f.watch || f.spans):
+		return &usageError{"--output: got id with --watch or --spans, expected text or json"}
+	}
+	if err := f.Engine.Check(); err != nil {
+		return &usageError{err.Error()}
+	}
+	if f.spans {
+		f.Jaeger = f.jaeger
+	}
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	tracer, err := client.NewTracer(ctx, f.target, f.TraceOptions)
+	if err != nil {
+		return err
+	}
+	if f.output == "id" {
+		id, err := tracer.ID(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(out, tracer.Link(id))
+		return err
+	}
+	screen := terminal.NewScreen(out)
+	if !f.watch {
+		report, err := tracer.Report(ctx)
+		if err != nil {
+			return err
+		}
+		text, err := f.draw(out, report)
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(out, text)
+		return err
+	}
+	err = tracer.Watch(ctx, func(report *inspect.Report, failed error) error {
+		if failed != nil {
+			_, err := fmt.Fprintf(cmd.ErrOrStderr(), "hookloop: %v; trying again\n", failed)
+			return err
+		}
+		text, err := f.draw(out, report)
+		if err != nil {
+			return err
+		}
+		if f.output == "json" {
+			_, err = io.WriteString(out, text)
+			return err
+		}
+		return screen.Show(text)
+	})
+	if errors.Is(err, client.ErrDeleted) && f.output == "json" {
+		return nil
+	}
+	if errors.Is(err, client.ErrDeleted) {
+		return screen.Show(f.target.Resource + " " + f.target.Name + " is deleted\n")
+	}
+	return err
+}
+
+// draw returns a report in the form of the output: JSON is one line with --watch.
+func (f *traceFlags) draw(out io.Writer, report *inspect.Report) (string, error) {
+	if f.output != "json" {
+		return report.Text(time.Now(), terminal.PaintOn(out)), nil
+	}
+	data, err := json.MarshalIndent(report, "", "  ")
+	if f.watch {
+		data, err = json.Marshal(report)
+	}
+	return string(data) + "\n", err
+}
+
+// point sets the object that the arguments name: RESOURCE NAME, or RESOURCE/NAME as kubectl accepts
+// it.
+func point(cmd *cobra.Command, target *client.Target, args []string) error {
+	if len(args) == 1 {
+		args = strings.SplitN(args[0], "/", 2)
+	}
+	if len(args) != 2 || args[0] == "" || args[1] == "" {
+		return &usageError{
+			fmt.Sprintf("%s: got %d arguments, expected RESOURCE NAME or RESOURCE/NAME", cmd.CommandPath(), len(args)),
+		}
+	}
+	target.Resource, target.Name = args[0], args[1]
+	return nil
+}
+
+// targetFlags adds the flags of commands that are about one object.
+func targetFlags(cmd *cobra.Command, target *client.Target) {
 	cmd.Flags().StringVar(&target.Kubeconfig, "kubeconfig", "",
 		"kubeconfig file; empty follows KUBECONFIG and ~/.kube/config")
 	cmd.Flags().StringVarP(&target.Namespace, "namespace", "n", "", "the object's namespace; empty is the kubeconfig's")
-	cmd.Flags().StringVar(&ui, "ui", "", "address of a Jaeger UI: print the trace's URL in it")
-	return cmd
+}
+
+// engineFlags adds the flags of commands that ask a running engine.
+func engineFlags(cmd *cobra.Command, engine *client.Engine) {
+	flags := cmd.Flags()
+	flags.StringVar(&engine.MetricsURL, "metrics-url", "",
+		"address of the engine's metrics, such as http://127.0.0.1:9999; empty asks its Pods through the API server")
+	flags.StringVar(&engine.Namespace, "engine-namespace", "", "namespace of the engine's Pods; empty is any")
+	flags.StringVar(&engine.Selector, "engine-selector", client.DefaultSelector, "label selector of the engine's Pods")
 }

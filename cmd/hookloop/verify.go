@@ -2,13 +2,10 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"io"
 
 	"github.com/hookloop/hookloop/internal/conformance"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"google.golang.org/grpc/grpclog"
 )
 
 // errFindings makes the exit code 1 after a report with faults.
@@ -32,22 +29,19 @@ Exit code: 0 without faults, 1 with faults, 2 for a wrong flag or file. Notes ar
 		Example: `  hookloop verify --hook 127.0.0.1:9443 --insecure
   hookloop verify --hook 127.0.0.1:9443 --insecure -f controller.yaml -f crd.yaml --parent website.yaml
   hookloop verify --hook http://127.0.0.1:8080/sync --hook finalize=http://127.0.0.1:8080/finalize
+  hookloop verify --hook 127.0.0.1:9443 --insecure --recording recordings/composite-website
   hookloop verify --hook dns:///hooks.shop:9443 --ca ca.crt --cert tls.crt --key tls.key -o json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "text" && output != "json" {
-				return &usageError{fmt.Sprintf("--output: got %q, expected text or json", output)}
+			if err := textOrJSON(output); err != nil {
+				return err
 			}
-			grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard)) // the report has the faults
+			discardGRPCLog()
 			report, err := conformance.Verify(cmd.Context(), options)
 			if err != nil {
 				return verifyError(err)
 			}
-			write := report.WriteText
-			if output == "json" {
-				write = report.WriteJSON
-			}
-			if err := write(cmd.OutOrStdout()); err != nil {
+			if err := writeReport(cmd, report, output); err != nil {
 				return err
 			}
 			if report.Faults() > 0 {
@@ -71,9 +65,16 @@ func bindVerify(f *pflag.FlagSet, o *conformance.Options) {
 		"YAML file with the controller, and the CRDs of its resources; repeatable")
 	f.StringVar(&o.Parent, "parent", "", "YAML file with a parent; empty is one in the files, else a built-in one")
 	f.StringVar(&o.Input, "input", "", "YAML file with an input of a map hook; empty is a built-in one")
+	f.StringArrayVar(&o.Recordings, "recording", nil,
+		"recording, or a folder of them (hookloop serve --record-dir), to ask, too; repeatable")
 	f.StringVar(&o.Version, "hook-version", "",
 		"version of a webhook's JSON: v1 or v2; empty is that of the files, else v1")
 	f.DurationVar(&o.Timeout, "timeout", 0, "timeout of one call; 0 is the controller's, else 10s")
+	bindSecurity(f, &o.Security)
+}
+
+// bindSecurity binds the flags of trust and credentials.
+func bindSecurity(f *pflag.FlagSet, o *conformance.Security) {
 	f.BoolVar(&o.Insecure, "insecure", false, "call a gRPC hook in plain text")
 	f.StringVar(&o.CA, "ca", "", "file with the CA certificates of the hook; empty trusts the system's")
 	f.StringVar(&o.Cert, "cert", "", "file with the client's certificate")

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/hookloop/hookloop/internal/scaffold"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// newInit returns the command that writes the project of a new controller.
+func newInit() *cobra.Command {
+	o := scaffold.Options{}
+	var output string
+	cmd := &cobra.Command{
+		Use:   "init NAME",
+		Short: "Write the project of a new controller: types, hook, tests, manifests",
+		Long: `Write the project of a new controller: types, hook, tests, manifests.
+
+The project works at once: "make test" tests it, "make dev" runs it against the cluster of your
+kubeconfig. It has the parent's types, of which it generates the CRD, the hook, a test, the controller,
+the rights that it needs, and the files of an image and of a deployment.
+
+Existing files are never replaced: if one of the project's files exists, nothing is written.`,
+		Example: `  hookloop init shop --lang go --kind composite
+  hookloop init web-shop --lang python --kind map --group shops.example.org --parent-kind Shop
+  hookloop init ports --lang webhook --kind decorator --dir controllers/ports`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := textOrJSON(output); err != nil {
+				return err
+			}
+			if len(args) > 1 {
+				return &usageError{fmt.Sprintf("%s: got %d arguments, expected one NAME", cmd.CommandPath(), len(args))}
+			}
+			o.Name = strings.Join(args, "")
+			o.Release = readBuild().version
+			if o.SDK == "" {
+				o.SDK = defaultSDK()
+			}
+			project, err := scaffold.Write(o)
+			if err != nil {
+				return initError(err)
+			}
+			return printProject(cmd.OutOrStdout(), project, output)
+		},
+	}
+	cmd.Flags().SortFlags = false
+	bindInit(cmd.Flags(), &o)
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "form of the output: text or json")
+	for flag, values := range map[string][]string{"lang": scaffold.Languages, "kind": scaffold.Kinds} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+	return cmd
+}
+
+func bindInit(f *pflag.FlagSet, o *scaffold.Options) {
+	f.StringVar(&o.Language, "lang", "", "language of the hook: "+strings.Join(scaffold.Languages, ", "))
+	f.StringVar(&o.Kind, "kind", "composite", "kind of controller: "+strings.Join(scaffold.Kinds, ", "))
+	f.StringVar(&o.Dir, "dir", "", "folder of the project; empty is ./NAME")
+	f.StringVar(&o.Group, "group", "example.com", "API group of the parent")
+	f.StringVar(&o.Version, "api-version", "v1", "version of the parent's API")
+	f.StringVar(&o.ParentKind, "parent-kind", "", "kind of the parent; empty is NAME in camel case")
+	f.StringVar(&o.Plural, "plural", "", "resource of the parent; empty is the plural of its kind")
+	f.StringVar(&o.Module, "module", "", "path of the Go module; empty is GROUP/NAME")
+	f.StringVar(&o.Image, "image", "", "name of the hook's image; empty is NAME:dev")
+	f.StringVar(&o.SDK, "sdk", "",
+		"folder of a checkout of Hookloop with the SDKs; empty is $HOOKLOOP_SDK, else the published SDKs of this release")
+}
+
+// defaultSDK returns the checkout with the SDKs that a project uses, or "" for the published ones.
+// A build that is no release has no published SDKs; it uses those of its own checkout.
+func defaultSDK() string {
+	if path := os.Getenv("HOOKLOOP_SDK"); path != "" || scaffold.IsRelease(readBuild().version) {
+		return path
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	return scaffold.FindSDK(program)
+}
+
+// printProject prints the files of a project, and the next steps.
+func printProject(out io.Writer, p *scaffold.Project, output string) error {
+	if output == "json" {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(p)
+	}
+	text := fmt.Sprintf("wrote %d files to %s:\n", len(p.Files), p.Dir)
+	for _, file := range p.Files {
+		text += "  " + file + "\n"
+	}
+	text += fmt.Sprintf("next:\n  cd %s\n  make test  # the hook's own tests\n"+
+		"  make dev   # runs it against the cluster of your kubeconfig\n", p.Dir)
+	_, err := io.WriteString(out, text)
+	return err
+}
+
+// initError makes a wrong option of init a wrong command line.
+func initError(err error) error {
+	var option *scaffold.OptionError
+	if errors.As(err, &option) {
+		return &usageError{option.Problem}
+	}
+	return err
+}

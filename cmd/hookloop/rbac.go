@@ -1,0 +1,167 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/hookloop/hookloop/internal/access"
+	"github.com/hookloop/hookloop/internal/client"
+	"github.com/hookloop/hookloop/internal/manifests"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// rbacFlags are the flags of "hookloop rbac".
+type rbacFlags struct {
+	files, related      []string
+	output, account, as string
+	kubeconfig, context string
+	check               bool
+	access.Options
+}
+
+// newRBAC returns the command that prints the roles of controllers.
+func newRBAC() *cobra.Command {
+	var f rbacFlags
+	cmd := &cobra.Command{
+		Use:   "rbac",
+		Short: "Print the roles that controllers need, or those of their rights that a cluster does not grant",
+		Long: `Print the roles that controllers need, or those of their rights that a cluster does not grant.
+
+The files name the controllers, and the CRDs of their resources. The role has what the engine requests,
+and no more: parents by their subresources and finalizers, children by their update strategy, inputs,
+and the Secrets and ConfigMaps that hooks name. Its label adds it to the ClusterRole of an installed
+Hookloop. With --engine the output also has the rights of the engine itself, and binds all roles: enough
+for an engine that runs these controllers alone.
+
+With --check it asks a cluster, and prints only the missing rights.
+
+Exit code: 0, 1 if --check finds missing rights or a file is wrong, 2 for a wrong flag.`,
+		Example: `  hookloop rbac -f controller.yaml -f crd.yaml
+  hookloop rbac -f deploy/ --engine | kubectl apply -f -
+  hookloop rbac -f deploy/ --check --as hookloop-system/hookloop`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.parse(); err != nil {
+				return err
+			}
+			return f.run(cmd)
+		},
+	}
+	cmd.Flags().SortFlags = false
+	f.bind(cmd.Flags())
+	return cmd
+}
+
+func (f *rbacFlags) bind(flags *pflag.FlagSet) {
+	flags.StringArrayVarP(&f.files, "filename", "f", nil,
+		"file or directory with the controllers and their CRDs, or - for stdin; repeatable")
+	flags.StringVar(&f.Name, "name", "hookloop-controllers", "name of the role, and the beginning of the other names")
+	flags.BoolVar(&f.Engine, "engine", false, "add the rights of the engine itself, and bind all roles")
+	flags.BoolVar(&f.Gateway, "gateway", false,
+		"with --engine: add the rights of the gateway even if no hook of the files dials in")
+	flags.StringVar(&f.account, "service-account", "hookloop-system/hookloop",
+		"NAMESPACE/NAME of the engine's ServiceAccount, for bindings")
+	flags.StringArrayVar(&f.related, "related", nil,
+		"resource that customize hooks name, such as pods or deployments.apps; repeatable")
+	flags.BoolVar(&f.ServerSide, "server-side-apply", false, "the engine runs with --apply-strategy=server-side-apply")
+	flags.BoolVar(&f.OwnerPermission, "owner-permission", false,
+		"add PARENT/finalizers, for the admission plugin OwnerReferencesPermissionEnforcement (as in OpenShift)")
+	flags.BoolVar(&f.check, "check", false, "ask the cluster, and print only the missing rights")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "with --check: kubeconfig file; empty follows kubectl's rules")
+	flags.StringVar(&f.context, "context", "", "with --check: context of the kubeconfig; empty is its current one")
+	flags.StringVar(&f.as, "as", "",
+		"with --check: NAMESPACE/NAME of a ServiceAccount to ask about; empty asks about the kubeconfig's user")
+	flags.StringVarP(&f.output, "output", "o", "yaml", "format: yaml or json")
+}
+
+// parse checks the values of the flags.
+func (f *rbacFlags) parse() (err error) {
+	if f.output != "yaml" && f.output != "json" {
+		return &usageError{fmt.Sprintf("--output: got %q, expected yaml or json", f.output)}
+	}
+	if len(f.files) == 0 {
+		return &usageError{"-f: is missing, expected a file or directory with controllers, or - for stdin"}
+	}
+	if f.as != "" && !f.check || f.context != "" && !f.check || f.kubeconfig != "" && !f.check {
+		return &usageError{"--as, --kubeconfig and --context: got one of them without --check, expected both"}
+	}
+	if f.Account, err = namespacedName("service-account", f.account); err != nil {
+		return err
+	}
+	for _, r := range f.related {
+		if strings.ContainsAny(r, "/ ") || r == "" {
+			return &usageError{fmt.Sprintf("--related: got %q, expected a resource such as pods or deployments.apps", r)}
+		}
+		f.Related = append(f.Related, schema.ParseGroupResource(r))
+	}
+	return nil
+}
+
+// namespacedName parses NAMESPACE/NAME.
+func namespacedName(flag, text string) (types.NamespacedName, error) {
+	namespace, name, found := strings.Cut(text, "/")
+	if !found || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return types.NamespacedName{}, &usageError{fmt.Sprintf("--%s: got %q, expected NAMESPACE/NAME", flag, text)}
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+}
+
+func (f *rbacFlags) run(cmd *cobra.Command) error {
+	set, err := manifests.Read(cmd.InOrStdin(), f.files...)
+	if err != nil {
+		return err
+	}
+	needed, err := access.New(cmd.Context(), set, f.Options)
+	if err != nil {
+		return err
+	}
+	if f.check {
+		return f.missing(cmd, needed)
+	}
+	return f.write(cmd, needed)
+}
+
+// missing prints the missing rights.
+func (f *rbacFlags) missing(cmd *cobra.Command, needed *access.Access) error {
+	var as types.NamespacedName
+	if f.as != "" {
+		var err error
+		if as, err = namespacedName("as", f.as); err != nil {
+			return err
+		}
+	}
+	config, err := client.Config(f.kubeconfig, f.context)
+	if err != nil {
+		return err
+	}
+	missing, err := needed.Missing(cmd.Context(), config, as)
+	if err != nil {
+		return err
+	}
+	if missing.Empty() {
+		if f.output == "json" {
+			return f.write(cmd, missing)
+		}
+		return nil
+	}
+	if err := f.write(cmd, missing); err != nil {
+		return err
+	}
+	return fmt.Errorf("%d of %d rights are missing", missing.Verbs(), needed.Verbs())
+}
+
+func (f *rbacFlags) write(cmd *cobra.Command, a *access.Access) error {
+	if f.output == "json" {
+		for _, note := range a.Notes {
+			if _, err := io.WriteString(cmd.ErrOrStderr(), "note: "+note+"\n"); err != nil {
+				return err
+			}
+		}
+		return a.WriteJSON(cmd.OutOrStdout())
+	}
+	return a.WriteYAML(cmd.OutOrStdout())
+}

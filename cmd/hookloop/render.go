@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hookloop/hookloop/internal/render"
+	"github.com/hookloop/hookloop/internal/terminal"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// errRenderFindings makes the exit code 1 after a result with faults.
+var errRenderFindings = errors.New("the controllers have faults")
+
+// The formats of render's output.
+var renderFormats = []string{"text", "json", "yaml"}
+
+// newRender returns the command that shows what controllers would do.
+func newRender() *cobra.Command {
+	options := render.Options{Version: readBuild().version}
+	var output string
+	cmd := &cobra.Command{
+		Use:   "render -f FILE... [--hook ADDRESS | -- COMMAND]",
+		Short: "Show what controllers would create, change and delete, without a cluster",
+		Long: `Show what controllers would create, change and delete, without a cluster.
+
+It runs the engine of "hookloop serve" against an API server in memory, with the controllers, CRDs, parents
+and observed objects of the files, and prints the writes in their order, a diff of each object, the
+parents' status, Events, and the faults. Values of Secrets are masked.
+
+The hook is that of the controllers, the one at --hook, or a COMMAND, which is started with a free port of
+127.0.0.1 in HOOKLOOP_HOOK_LISTEN and PORT. Every parent is synced once; with --until-settled the engine
+continues until nothing is left to do, and children become ready between the rounds.
+
+Exit code: 0 without faults, 1 with faults, 2 for a wrong flag or file.`,
+		Example: `  hookloop render -f controller.yaml -f crd.yaml -f tenant.yaml -- python3 hook.py
+  hookloop render -f . --hook 127.0.0.1:9443 --until-settled --ready Deployment
+  hookloop render -f . --delete -o json -- node hook.mjs`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(renderFormats, output) {
+				return &usageError{fmt.Sprintf("--output: got %q, expected %s", output, strings.Join(renderFormats, ", "))}
+			}
+			var err error
+			if options.Command, err = commandOf(cmd, args); err != nil {
+				return err
+			}
+			if options.Ready = slices.DeleteFunc(options.Ready, isNone); len(options.Files) == 0 {
+				return &usageError{"-f: is missing, expected files or directories with a controller and its parents"}
+			}
+			options.Stdin = cmd.InOrStdin()
+			return runRender(cmd.Context(), options, output, cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().SortFlags = false
+	bindRender(cmd.Flags(), &options)
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "format of the output: "+strings.Join(renderFormats, ", "))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(renderFormats, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func bindRender(f *pflag.FlagSet, o *render.Options) {
+	f.StringArrayVarP(&o.Files, "filename", "f", nil,
+		"file or directory with controllers, CRDs, parents and observed objects; - for stdin; repeatable")
+	f.StringVar(&o.Hook, "hook", "", "address of the hook, host:port; empty is that of the controllers")
+	f.BoolVar(&o.UntilSettled, "until-settled", false, "continue until nothing is left to do")
+	f.BoolVar(&o.Delete, "delete", false, "delete the parents when they have settled, and show the consequences")
+	f.StringSliceVar(&o.Ready, "ready", render.DefaultReady,
+		"kinds of children that become ready between rounds; none for none")
+	f.IntVar(&o.Rounds, "rounds", 50, "largest number of syncs of a parent")
+	f.DurationVar(&o.Timeout, "timeout", time.Minute, "longest time of the whole")
+}
+
+func isNone(kind string) bool { return kind == "none" || kind == "" }
+
+// commandOf returns the hook's command: the arguments after "--".
+func commandOf(cmd *cobra.Command, args []string) ([]string, error) {
+	dash := cmd.ArgsLenAtDash()
+	if dash < 0 {
+		return nil, noArgs(cmd, args)
+	}
+	if dash > 0 {
+		return nil, noArgs(cmd, args[:dash])
+	}
+	if len(args) == 0 {
+		return nil, &usageError{"--: is the last argument, expected the hook's command after it"}
+	}
+	return args, nil
+}
+
+// runRender renders and prints.
+func runRender(ctx context.Context, o render.Options, output string, out io.Writer) error {
+	result, err := render.Render(ctx, o)
+	if err != nil {
+		var usage *render.UsageError
+		if errors.As(err, &usage) {
+			return &usageError{usage.Problem}
+		}
+		return err
+	}
+	switch output {
+	case "json":
+		err = result.WriteJSON(out)
+	case "yaml":
+		err = result.WriteYAML(out)
+	default:
+		err = result.WriteText(out, terminal.Live(out) && os.Getenv("NO_COLOR") == "")
+	}
+	if err == nil && len(result.Faults) > 0 {
+		err = errRenderFindings
+	}
+	return err
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hookloop/hookloop/internal/client"
+	"github.com/hookloop/hookloop/internal/terminal"
+	"github.com/hookloop/hookloop/internal/top"
+	"github.com/spf13/cobra"
+)
+
+// topOutputs are the forms of the output. The first is the default.
+var topOutputs = []string{"text", "json"}
+
+// newTop returns the command that shows the controllers of the running engines.
+func newTop() *cobra.Command {
+	var engine client.Engine
+	var kubeconfig, output string
+	var once bool
+	var interval time.Duration
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Show the running controllers: syncs, queues, hooks, errors, circuits",
+		Long: `Show the running controllers: syncs, queues, hooks, errors, circuits.
+
+The table is computed from two scrapes of the engine's metrics, and drawn again after each interval
+on a terminal. Elsewhere, and with -o json, it is printed once.
+
+The engine is asked through the API server, which needs the rights "list" on pods and "get" on
+pods/proxy in the engine's namespace, or at --metrics-url.`,
+		Example: `  hookloop top
+  hookloop top --once --metrics-url http://127.0.0.1:9999
+  hookloop top -o json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch err := engine.Check(); {
+			case err != nil:
+				return &usageError{err.Error()}
+			case !slices.Contains(topOutputs, output):
+				return &usageError{fmt.Sprintf("--output: got %q, expected %s", output, strings.Join(topOutputs, ", "))}
+			case interval < time.Second:
+				return &usageError{fmt.Sprintf("--interval: got %s, expected a duration from 1s", interval)}
+			}
+			out := cmd.OutOrStdout()
+			screen := terminal.NewScreen(out)
+			once = once || output == "json" || !terminal.Live(out)
+			return client.Top(cmd.Context(), kubeconfig, engine, interval, once, func(t *top.Table) error {
+				switch {
+				case output == "json":
+					data, err := json.MarshalIndent(t, "", "  ")
+					if err != nil {
+						return err
+					}
+					_, err = fmt.Fprintln(out, string(data))
+					return err
+				case once:
+					_, err := fmt.Fprint(out, t.Text())
+					return err
+				}
+				return screen.Show(t.Text())
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; empty follows KUBECONFIG and ~/.kube/config")
+	engineFlags(cmd, &engine)
+	flags.StringVarP(&output, "output", "o", topOutputs[0], "form of the output: text or json")
+	flags.BoolVar(&once, "once", false, "print the table once")
+	flags.DurationVar(&interval, "interval", 2*time.Second, "the time between two scrapes")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(topOutputs, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}

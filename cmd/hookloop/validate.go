@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"github.com/hookloop/hookloop/internal/globallog"
+	"github.com/hookloop/hookloop/internal/manifests"
+	"github.com/hookloop/hookloop/internal/validate"
+	"github.com/spf13/cobra"
+)
+
+// newValidate returns the command that checks manifests without a cluster.
+func newValidate() *cobra.Command {
+	var files []string
+	var output string
+	var strict bool
+	var options validate.Options
+	cmd := &cobra.Command{
+		Use:   "validate",
+		Short: "Check the manifests of controllers without a cluster",
+		Long: `Check the manifests of controllers without a cluster.
+
+It finds what an API server or the engine would refuse: schemas and CEL rules of controllers, CRDs and
+custom objects, unknown and misspelt fields; resources that are not declared; fields without effect.
+With --hook it also asks the hook for each operation of the controller.
+
+Each line is file:line:column: severity: message. Exit code: 0 without errors, 1 with errors or, with
+--strict, warnings, 2 for a wrong flag.`,
+		Example: `  hookloop validate -f deploy/
+  hookloop validate -f controller.yaml -f crd.yaml --hook 127.0.0.1:9443 --insecure`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := textOrJSON(output); err != nil {
+				return err
+			}
+			if len(files) == 0 {
+				return &usageError{"-f: is missing, expected a file or directory with controllers, or - for stdin"}
+			}
+			discardGRPCLog()
+			globallog.Set(logr.Discard())
+			set, err := manifests.Read(cmd.InOrStdin(), files...)
+			if err != nil {
+				return err
+			}
+			report, err := validate.Check(cmd.Context(), set, options)
+			if err != nil {
+				return verifyError(err)
+			}
+			return writeValidation(cmd, report, output, strict)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringArrayVarP(&files, "filename", "f", nil,
+		"file or directory with controllers, CRDs and other objects, or - for stdin; repeatable")
+	flags.StringArrayVar(&options.Hook.Addresses, "hook", nil,
+		"[OPERATION=]ADDRESS of the controller's hook, which is asked; repeatable")
+	flags.BoolVar(&options.Hook.Insecure, "insecure", false, "call a gRPC hook in plain text")
+	flags.StringVar(&options.Hook.CA, "ca", "", "file with the CA certificates of the hook; empty trusts the system's")
+	flags.StringVar(&options.Hook.Cert, "cert", "", "file with the client's certificate")
+	flags.StringVar(&options.Hook.Key, "key", "", "file with the key of the client's certificate")
+	flags.BoolVar(&strict, "strict", false, "exit with 1 for warnings, too")
+	flags.StringVarP(&output, "output", "o", "text", "format of the report: text or json")
+	return cmd
+}
+
+// writeValidation prints the report. The error makes the exit code 1.
+func writeValidation(cmd *cobra.Command, report *validate.Report, output string, strict bool) error {
+	if err := writeReport(cmd, report, output); err != nil {
+		return err
+	}
+	faults := report.Errors()
+	warnings := len(report.Findings) - faults
+	if faults > 0 || strict && warnings > 0 {
+		return fmt.Errorf("%d errors and %d warnings in %d objects", faults, warnings, report.Objects)
+	}
+	return nil
+}
