@@ -110,7 +110,7 @@ func (g *gateway) next(t *testing.T) *attached {
 	select {
 	case a := <-g.streams:
 		return a
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the hook does not dial in")
 		return nil
 	}

@@ -20,7 +20,7 @@ Requests and responses are dicts in the form of the JSON of webhooks, so that on
 all transports: webhooks, single gRPC calls, and streams that the engine (Server) or the hook
 (attach) opens. The annotations are for mypy and pyright, and may be left out.
 
-Only the names in __all__ of hookloop and hookloop.testing are public.
+Only the names in __all__ of hookloop, hookloop.crd and hookloop.testing are public.
 """
 
 from hookloop.attachment import Attachment, Backoff, Intercept, attach

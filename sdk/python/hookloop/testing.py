@@ -38,6 +38,7 @@ __all__ = [
     "decorate",
     "finalize_input",
     "map_input",
+    "replay",
     "tombstone",
 ]
 
@@ -121,6 +122,54 @@ def tombstone(
     outputs; map_key is the key of the input that is gone. The outputs in the result are those to
     keep."""
     return _call(MAP, "Tombstone", function, objects, outputs, related, map_key)
+
+
+def replay(function: service.AnyFunction, file: Union[str, pathlib.Path]) -> dict[str, Any]:
+    """Calls a function with the question of a recording of "hookloop serve --record-dir".
+
+    The function is that of the recorded kind and operation. It returns the response as call does.
+    It raises InvalidResponse for a response that the engine would reject, and ValueError for a file
+    that is no recording of this version.
+    """
+    recorded = _recording(pathlib.Path(file))
+    question, operation = recorded["question"], recorded["operation"]
+    shape = {"composite": COMPOSITE, "decorator": DECORATOR, "map": MAP}[recorded["kind"]]
+    if operation not in _METHODS:
+        expected = ", ".join(_METHODS)
+        raise ValueError(f"{file}: operation: got {operation!r}, expected one of {expected}")
+    method = _METHODS[operation]
+    objects = [question[shape.parent]]
+    if shape.has_input(method) and "input" in question:
+        objects.append(question["input"])
+    objects += [each for group in question[shape.children].values() for each in group.values()]
+    kinds = [
+        f"{group['kind']}.{group['apiVersion']}" + ("" if group["namespaced"] else ":Cluster")
+        for group in recorded["children"]
+    ]
+    related = {}
+    for group in recorded.get("related", []):
+        name = group.get("name")
+        key = kind_key(group["kind"], group["apiVersion"])
+        found = question["required"][name] if name else question["related"].get(key, {})
+        related[name or f"{group['resource']}.{group['apiVersion']}"] = list(found.values())
+    return _call(shape, method, function, objects, kinds, related, question.get("mapKey", ""))
+
+
+_RECORDING_FORMAT = "hookloop.dev/recording/v1"
+_METHODS = {"sync": "Sync", "finalize": "Finalize", "map": "Map", "tombstone": "Tombstone"}
+
+
+def _recording(file: pathlib.Path) -> dict[str, Any]:
+    try:
+        recorded = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{file}: is no recording: {error}") from error
+    found = recorded.get("format") if isinstance(recorded, dict) else None
+    if found != _RECORDING_FORMAT:
+        raise ValueError(
+            f"{file}: format: got {found!r}, expected {_RECORDING_FORMAT!r}: record it again"
+        )
+    return dict(recorded)
 
 
 def customize(function: CustomizeFunction, objects: Objects) -> dict[str, Any]:

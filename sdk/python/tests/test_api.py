@@ -9,6 +9,7 @@ import pathlib
 import unittest
 
 import hookloop
+import hookloop.crd
 import hookloop.testing
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -84,7 +85,7 @@ def function(node):
 
 def listing():
     lines = []
-    for package in (hookloop, hookloop.testing):
+    for package in (hookloop, hookloop.crd, hookloop.testing):
         lines.append(f"# {package.__name__}")
         for name in package.__all__:
             module, node = definition(package.__name__, name)
@@ -109,12 +110,12 @@ class API(unittest.TestCase):
                 self.assertNotIn(word, line)
 
     def test_every_public_name_has_a_docstring(self):
-        for module in (hookloop, hookloop.testing):
+        for module in (hookloop, hookloop.crd, hookloop.testing):
             for name in module.__all__:
                 _, node = definition(module.__name__, name)
                 if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
                     self.assertTrue(ast.get_docstring(node), name)
 
     def test_names_are_sorted(self):
-        for module in (hookloop, hookloop.testing):
+        for module in (hookloop, hookloop.crd, hookloop.testing):
             self.assertEqual(module.__all__, sorted(module.__all__))

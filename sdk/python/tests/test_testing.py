@@ -29,6 +29,37 @@ metadata: {name: a, namespace: web}
 """
 
 
+# The recording that tests the helpers of all SDKs and the engine.
+SAMPLE = pathlib.Path(__file__).parents[2] / "testdata" / "recording.json"
+
+
+class Replays(unittest.TestCase):
+    def test_a_recording_is_a_question(self):
+        def sync(request):
+            login = request["related"]["login"]["login"]
+            page = {**PAGE, "metadata": {"name": "pages"}, "data": login["data"]}
+            count = request["parent"]["spec"]["count"]
+            pages = len(request["children"]["ConfigMap.v1"])
+            return {"status": {"count": count, "pages": pages}, "children": [page]}
+
+        response = testing.replay(sync, SAMPLE)
+        self.assertEqual(response["status"], {"count": 9007199254740993, "pages": 1})
+        self.assertEqual(response["children"][0]["data"], {"password": "bWFza2VkLTE="})
+
+    def test_another_file(self):
+        text = SAMPLE.read_text(encoding="utf-8")
+        for old, new, expected in [
+            ("recording/v1", "recording/v2", "got 'hookloop.dev/recording/v2', expected"),
+            ("{", "no recording", "is no recording"),
+            ('"operation": "sync"', '"operation": "customize"', "operation: got 'customize'"),
+        ]:
+            with tempfile.TemporaryDirectory() as folder:
+                file = pathlib.Path(folder) / "recording.json"
+                file.write_text(text.replace(old, new, 1), encoding="utf-8")
+                with self.assertRaisesRegex(ValueError, expected):
+                    testing.replay(lambda request: {}, file)
+
+
 class Calls(unittest.TestCase):
     def test_a_file_is_a_parent_and_its_children(self):
         def sync(request):

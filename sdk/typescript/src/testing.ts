@@ -150,6 +150,78 @@ export async function customize<Parent>(fn: CustomizeFunction<Parent>, objects: 
   return response as CustomizeResponse;
 }
 
+const RECORDING_FORMAT = "hookloop.dev/recording/v1";
+
+/** A group of a recording. */
+interface RecordedGroup {
+  apiVersion: string;
+  kind: string;
+  resource: string;
+  namespaced: boolean;
+  name?: string;
+}
+
+type RecordedObjects = Record<string, Record<string, KubernetesObject>>;
+
+/** The used part of a recording. */
+interface Recording {
+  format: string;
+  kind: string;
+  operation: string;
+  children: RecordedGroup[];
+  related?: RecordedGroup[];
+  question: Record<string, unknown> & { related?: RecordedObjects; required?: RecordedObjects; mapKey?: string };
+}
+
+/**
+ * Calls a function with the question of a recording of "hookloop serve --record-dir", and resolves
+ * to its response, as call does. The function is that of the recorded kind and operation. Rejects
+ * if the response is invalid, or if the file is no recording of this version.
+ */
+export async function replay(fn: unknown, file: string): Promise<CheckedReplay> {
+  const { kind, operation, children, related, question } = await readRecording(file);
+  const shape = (SHAPES as Record<string, Shape>)[kind];
+  if (!shape) {
+    throw new Error(`${file}: kind: got "${kind}", expected composite, decorator or map`);
+  }
+  if (!["sync", "finalize", "map", "tombstone"].includes(operation)) {
+    throw new Error(`${file}: operation: got "${operation}", expected sync, finalize, map or tombstone`);
+  }
+  const objects = [question[shape.parent], question["input"]].filter((found) => found !== undefined) as object[];
+  for (const group of Object.values(question[shape.children] as RecordedObjects)) {
+    objects.push(...Object.values(group));
+  }
+  const options = {
+    children: children.map((group) => `${group.kind}.${group.apiVersion}${group.namespaced ? "" : ":Cluster"}`),
+    related: Object.fromEntries((related ?? []).map((group) => recordedRelated(question, group))),
+    mapKey: question.mapKey,
+  };
+  return (await callShape(shape, operation as Operation, fn, objects, options)) as CheckedReplay;
+}
+
+/** A response to the question of a recording as the engine decodes it. */
+export type CheckedReplay = Record<string, unknown> & { desired: DesiredChild[] };
+
+function recordedRelated(question: Recording["question"], group: RecordedGroup): [string, object[]] {
+  const { apiVersion, kind, resource, name } = group;
+  const found = name ? question.required?.[name] : question.related?.[key(kind, apiVersion)];
+  return [name ?? `${resource}.${apiVersion}`, Object.values(found ?? {})];
+}
+
+async function readRecording(file: string): Promise<Recording> {
+  const text = await readFile(file, "utf8");
+  let recording: Partial<Recording>;
+  try {
+    recording = parse(text) as Partial<Recording>;
+  } catch (error) {
+    throw new Error(`${file}: is no recording: ${String(error)}`);
+  }
+  if (recording?.format !== RECORDING_FORMAT) {
+    throw new Error(`${file}: format: got "${recording?.format}", expected "${RECORDING_FORMAT}": record it again`);
+  }
+  return recording as Recording;
+}
+
 /** Resolves to the objects of a YAML or JSON file, or of a list. It needs at least one object. */
 export async function load(objects: Objects): Promise<KubernetesObject[]> {
   const loaded = typeof objects === "string" ? await read(objects) : objects;

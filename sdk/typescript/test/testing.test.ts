@@ -12,7 +12,7 @@ import {
   type KubernetesObject,
   type SyncRequest,
 } from "../src/index.js";
-import { call, customize, decorate, finalizeInput, mapInput, tombstone } from "../src/testing.js";
+import { call, customize, decorate, finalizeInput, mapInput, replay, tombstone } from "../src/testing.js";
 
 const YAML = `apiVersion: example.com/v1
 kind: Web
@@ -166,5 +166,41 @@ test("invalid kinds are errors", async () => {
       call(() => ({}), [TABLE.parents["namespaced"]!], { children: [kind] }),
       /expected one such as Pod.v1/,
     );
+  }
+});
+
+/** The recording that tests the helpers of all SDKs and the engine. */
+const SAMPLE = new URL("../../../testdata/recording.json", import.meta.url).pathname;
+
+interface Recorded extends KubernetesObject {
+  spec: { count: bigint };
+}
+
+test("a recording is a question", async () => {
+  const response = await replay(({ parent, children, related }: SyncRequest<Recorded>) => {
+    const login = related["login"]?.objects["login"] as unknown as { data: object };
+    const page = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "pages" }, data: login.data };
+    const pages = Object.keys(childrenOf({ children }, "ConfigMap.v1")).length;
+    return { status: { count: parent.spec.count, pages }, children: [page] };
+  }, SAMPLE);
+  assert.deepEqual(response["status"], { count: 9007199254740993n, pages: 1 });
+  assert.deepEqual(response.desired[0]!.object["data"], { password: "bWFza2VkLTE=" });
+});
+
+test("a file that is no recording of this version is an error", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "recording-"));
+  const text = readFileSync(SAMPLE, "utf8");
+  try {
+    for (const [from, to, expected] of [
+      ["recording/v1", "recording/v2", /got "hookloop.dev\/recording\/v2", expected/],
+      ["{", "no recording", /is no recording/],
+      ['"operation": "sync"', '"operation": "customize"', /operation: got "customize"/],
+    ] as const) {
+      const file = join(folder, "recording.json");
+      writeFileSync(file, text.replace(from, to));
+      await assert.rejects(replay(() => ({}), file), expected);
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
   }
 });

@@ -1,0 +1,197 @@
+package hooktest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/decorator/v1"
+	"github.com/hookloop/hookloop/sdk/go/hook"
+)
+
+// recordingFormat is the format of the files that "hookloop serve --record-dir" writes.
+const recordingFormat = "hookloop.dev/recording/v1"
+
+// recording is the used part of a recording.
+type recording struct {
+	Kind, Operation   string
+	Children, Related []recordedGroup
+	Question          struct {
+		Controller, Parent, Object, Input json.RawMessage
+		MapKey                            string
+		Children, Attachments, Outputs    recordedObjects
+		Related, Required                 recordedObjects
+	}
+}
+
+type recordedGroup struct {
+	APIVersion, Kind, Resource, Name, Error string
+	Namespaced, NotFound                    bool
+}
+
+// recordedObjects are objects by group and name.
+type recordedObjects map[string]map[string]json.RawMessage
+
+// Replay calls the hook with the question of a recording of "hookloop serve --record-dir", and
+// validates the response as Sync does. The error names the file if it is no recording of this
+// version, or of another kind of hook.
+func Replay(ctx context.Context, h registrar, file string) (*Answer, error) {
+	r, err := readRecording(file)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := r.ask(ctx, h)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return answer, nil
+}
+
+func readRecording(file string) (*recording, error) {
+	data, err := os.ReadFile(file) //nolint:gosec // the test names it
+	if err != nil {
+		return nil, err
+	}
+	var head struct{ Format any }
+	if err := json.Unmarshal(data, &head); err != nil {
+		return nil, fmt.Errorf("%s: is no recording: %w", file, err)
+	}
+	if head.Format != recordingFormat {
+		return nil, fmt.Errorf("%s: format: got %q, expected %q: record it again", file, fmt.Sprint(head.Format),
+			recordingFormat)
+	}
+	r := &recording{}
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, fmt.Errorf("%s: is no valid recording: %w", file, err)
+	}
+	return r, nil
+}
+
+func (r *recording) ask(ctx context.Context, h registrar) (*Answer, error) {
+	q := &r.Question
+	keys := r.declared()
+	switch {
+	case r.Kind == "map" && r.Operation != "customize":
+		return r.askMap(ctx, h, keys)
+	case r.Operation != "sync" && r.Operation != "finalize":
+		return nil, fmt.Errorf("operation: got %q, expected sync, finalize, map or tombstone", r.Operation)
+	}
+	method := map[string]string{
+		"composite sync":     compositev1.CompositeHookService_Sync_FullMethodName,
+		"composite finalize": compositev1.CompositeHookService_Finalize_FullMethodName,
+		"decorator sync":     decoratorv1.DecoratorHookService_Sync_FullMethodName,
+		"decorator finalize": decoratorv1.DecoratorHookService_Finalize_FullMethodName,
+	}[r.Kind+" "+r.Operation]
+	parent, children := q.Parent, q.Children
+	if r.Kind == "decorator" {
+		parent, children = q.Object, q.Attachments
+	}
+	declared, err := declare(keys)
+	if err != nil {
+		return nil, err
+	}
+	request, err := hook.NewSyncRequest(parent, children.all(), slices.Collect(maps.Keys(declared))...)
+	if err != nil {
+		return nil, err
+	}
+	request.Finalizing = r.Operation == "finalize"
+	if request.Related, err = r.related(parent); err != nil {
+		return nil, err
+	}
+	if declared, err = declaredBy(request.Children, keys); err != nil {
+		return nil, err
+	}
+	return ask(ctx, h, method, request, declared)
+}
+
+func (r *recording) askMap(ctx context.Context, h registrar, keys []string) (*Answer, error) {
+	q := &r.Question
+	mapper, ok := h.(hook.Mapper)
+	if !ok {
+		return nil, fmt.Errorf("kind: got map, expected the kind of a %T", h)
+	}
+	declared, err := declare(keys)
+	if err != nil {
+		return nil, err
+	}
+	var input any
+	if len(q.Input) > 0 {
+		input = q.Input
+	}
+	kinds := slices.Collect(maps.Keys(declared))
+	related, err := r.related(q.Parent)
+	if err != nil {
+		return nil, err
+	}
+	if r.Operation == "tombstone" {
+		request, err := hook.NewTombstoneRequest(q.Parent, q.Outputs.all(), kinds...)
+		if err != nil {
+			return nil, err
+		}
+		request.MapKey, request.Related = q.MapKey, related
+		return askTombstone(ctx, mapper.Tombstone, request, keys)
+	}
+	request, err := hook.NewMapRequest(q.Parent, input, q.Outputs.all(), kinds...)
+	if err != nil {
+		return nil, err
+	}
+	request.MapKey, request.Related, request.Finalizing = q.MapKey, related, r.Operation == "finalize"
+	if declared, err = declaredBy(request.Outputs, keys); err != nil {
+		return nil, err
+	}
+	return askMap(ctx, mapper, request, declared)
+}
+
+// declared are the kinds of children, as Sync takes them.
+func (r *recording) declared() []string {
+	var keys []string
+	for _, g := range r.Children {
+		key := g.Kind + "." + g.APIVersion
+		if !g.Namespaced {
+			key += ":Cluster"
+		}
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// related returns the related objects as a request has them.
+func (r *recording) related(parent json.RawMessage) (map[string]hook.RelatedGroup, error) {
+	all := map[string]hook.RelatedGroup{}
+	for _, g := range r.Related {
+		kind := g.Kind + "." + g.APIVersion
+		name, objects := g.Resource+"."+g.APIVersion, r.Question.Related[kind]
+		if g.Name != "" {
+			name, objects = g.Name, r.Question.Required[g.Name]
+		}
+		decoded, err := hook.NewSyncRequest(parent, recordedObjects{kind: objects}.all(), kind)
+		if err != nil {
+			return nil, fmt.Errorf("related objects %q: %w", name, err)
+		}
+		group := hook.RelatedGroup{Kind: g.Kind, Objects: decoded.Children[kind]}
+		switch {
+		case g.NotFound:
+			group.Err = hook.ErrNotServed
+		case g.Error != "":
+			group.Err = errors.New(g.Error)
+		}
+		all[name] = group
+	}
+	return all, nil
+}
+
+// all returns the objects in a fixed order.
+func (o recordedObjects) all() []any {
+	var all []any
+	for _, kind := range slices.Sorted(maps.Keys(o)) {
+		for _, name := range slices.Sorted(maps.Keys(o[kind])) {
+			all = append(all, o[kind][name])
+		}
+	}
+	return all
+}
