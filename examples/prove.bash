@@ -9,7 +9,7 @@ step() { printf '● %s\n' "$*"; }
 
 # eventually waits until a command prints the expected text: eventually <what> <expected> <command…>
 eventually() {
-  local what=$1 expected=$2 got= deadline=$((SECONDS + 60))
+  local what=$1 expected=$2 got= deadline=$((SECONDS + 180))
   shift 2
   while got=$("$@" 2>&1) || true; [ "$got" != "$expected" ]; do
     if [ "$SECONDS" -ge "$deadline" ]; then
@@ -31,9 +31,19 @@ value() {
   kubectl get "$@" -o "jsonpath=$path"
 }
 
-# install applies the example's CRD, if it has one, and its controllers, and waits until they run.
+# served prints the name of a resource if kubectl knows it: the discovery document may be late.
+served() { kubectl get "$1" >/dev/null 2>&1 && echo "$1"; }
+
+# install applies the example's CRDs and controllers, if it has any, and waits until they are served and run.
 install() {
-  [ ! -e crd.yaml ] || kubectl apply --server-side -f crd.yaml
-  kubectl apply -f controller.yaml
-  kubectl wait --for=condition=Ready --timeout=60s -f controller.yaml >/dev/null
+  if [ -e crd.yaml ]; then
+    kubectl apply --server-side -f crd.yaml
+    for crd in $(kubectl get -f crd.yaml -o name); do
+      eventually "served" "${crd##*/}" served "${crd##*/}"
+    done
+  fi
+  if [ -e controller.yaml ]; then
+    kubectl apply -f controller.yaml
+    kubectl wait --for=condition=Ready --timeout=180s -f controller.yaml >/dev/null
+  fi
 }

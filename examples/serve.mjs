@@ -9,7 +9,7 @@ import { parseArgs } from "node:util";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { host: { type: "string", default: "127.0.0.1" }, port: { type: "string", default: "8080" } },
+  options: { host: { type: "string", default: "127.0.0.1" }, port: { type: "string", default: process.env.PORT ?? "8080" } },
 });
 const hooks = await import(resolve(positionals[0]));
 

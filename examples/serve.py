@@ -10,6 +10,7 @@ text.
 import argparse
 import importlib.util
 import json
+import os
 import signal
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -54,7 +55,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", help="a Python file with sync, finalize or customize")
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=8080, help="0 takes a free one")
+    port = int(os.environ.get("PORT", 8080))
+    parser.add_argument("--port", type=int, default=port, help="0 takes a free one")
     args = parser.parse_args()
     Handler.hooks = load(args.file)
     server = ThreadingHTTPServer((args.host, args.port), Handler)

@@ -39,7 +39,7 @@ reason() { value '{.status.conditions[?(@.type=="Synced")].reason}' website "$1"
 
 step "The controller's hook is the worker \"website\". Nobody has dialled in as that."
 kubectl apply --server-side -f ../website/crd.yaml
-kubectl wait --for=condition=Established --timeout=60s -f ../website/crd.yaml >/dev/null
+kubectl wait --for=condition=Established --timeout=180s -f ../website/crd.yaml >/dev/null
 install
 kubectl apply -f websites.yaml
 eventually "red-site is not synced because of" HookUnreachable reason red-site

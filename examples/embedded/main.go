@@ -1,15 +1,20 @@
-// Command embedded is a complete controller in one program: the engine, and the hook as a function
-// of the same process. A Note becomes a ConfigMap. README.md has the commands.
+// Command embedded is one program with the engine, a declared controller with its hook as a
+// function, a controller in Go and an actor. A Note becomes a ConfigMap, gets a label, and is shown
+// by Boards. README.md has the commands.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 
+	"github.com/hookloop/hookloop/examples/embedded/api"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	"github.com/hookloop/hookloop/server"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 type note struct {
@@ -30,13 +35,26 @@ func main() {
 	flag.StringVar(&config.MetricsAddress, "metrics-address", config.MetricsAddress, "address of the metrics; 0 for none")
 	flag.StringVar(&config.HealthAddress, "health-probe-bind-address", config.HealthAddress,
 		"address of the probes; 0 for none")
+	flag.StringVar(&config.LeaderElection.Namespace, "leader-election-namespace", "",
+		"namespace of the Lease, of which one replica is the holder and works; empty for no election")
 	flag.Parse()
+	config.LeaderElection.Enabled = config.LeaderElection.Namespace != ""
 	ctx, stop := server.Signals(context.Background())
 	defer stop()
-	if err := server.Run(ctx, config); err != nil {
+	if err := serve(ctx, config); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1) //nolint:gocritic // stop has nothing left to undo
 	}
+}
+
+// serve runs everything: one cache, one Lease, one endpoint of metrics.
+func serve(ctx context.Context, config server.Config) error {
+	config.Scheme = runtime.NewScheme()
+	if err := errors.Join(scheme.AddToScheme(config.Scheme), api.AddToScheme(config.Scheme)); err != nil {
+		return err
+	}
+	config.Controllers = controllers()
+	return server.Run(ctx, config)
 }
 
 // sync makes a ConfigMap of a note.

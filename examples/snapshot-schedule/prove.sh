@@ -26,7 +26,7 @@ run() {
 
 # start runs the hook of a controller, and the controller with the hook's address: start <controller>
 start() {
-  local address deadline=$((SECONDS + 30))
+  local address deadline=$((SECONDS + 120))
   : >"$work/log"
   run "$1" >>"$work/log" 2>&1 &
   hook=$!
@@ -38,7 +38,7 @@ start() {
     sleep 0.1
   done
   sed "s|127.0.0.1:[0-9]*|${address#http://}|" "$1" | kubectl apply -f -
-  kubectl wait --for=condition=Ready --timeout=60s -f "$1" >/dev/null
+  kubectl wait --for=condition=Ready --timeout=180s -f "$1" >/dev/null
 }
 
 # on is kubectl in the test's namespace.
@@ -153,6 +153,6 @@ prove() {
 }
 
 kubectl apply --server-side -f crd.yaml
-kubectl wait --for=condition=Established --timeout=60s -f crd.yaml >/dev/null
+kubectl wait --for=condition=Established --timeout=180s -f crd.yaml >/dev/null
 namespace=snapshots-stream prove "gRPC stream" controller.yaml
 namespace=snapshots-webhook prove "JSON webhook" controller-webhook.yaml

@@ -42,7 +42,7 @@ certificates() {
 
 # start runs a hook with its certificate, and the controller with the hook's address: start <language>
 start() {
-  local deadline=$((SECONDS + 30)) run=(./run.sh "$1")
+  local deadline=$((SECONDS + 120)) run=(./run.sh "$1")
   [ "$1" != golang ] || run=("$work/golang-hook")
   : >"$work/log"
   HOOKLOOP_HOOK_LISTEN=127.0.0.1:0 HOOKLOOP_HOOK_TLS_CERT=$work/server.crt HOOKLOOP_HOOK_TLS_KEY=$work/server.key \
@@ -57,7 +57,7 @@ start() {
     sleep 0.1
   done
   sed "s|127.0.0.1:9443|$address|" controller.yaml | kubectl apply -f - >/dev/null
-  kubectl wait --for=condition=Ready --timeout=60s -f controller.yaml >/dev/null
+  kubectl wait --for=condition=Ready --timeout=180s -f controller.yaml >/dev/null
 }
 
 # converge applies a Website, and waits until the pages are those of the file and all Pods are ready:
@@ -66,12 +66,12 @@ converge() {
   local object
   on apply -f "$1"
   for object in {configmap,deployment,service}/shop; do # one by one: kubectl fails if several do not exist yet
-    on wait --timeout=60s --for=create "$object"
+    on wait --timeout=180s --for=create "$object"
   done
   eventually "the page" "$2" value '{.data.index\.html}' -n "$namespace" configmap shop
-  on rollout status --timeout=120s deployment/shop
-  on wait --timeout=60s --for=jsonpath='{.status.ready}'=2 website/shop
-  on wait --timeout=60s --for=condition=Ready website/shop
+  on rollout status --timeout=180s deployment/shop
+  on wait --timeout=180s --for=jsonpath='{.status.ready}'=2 website/shop
+  on wait --timeout=180s --for=condition=Ready website/shop
 }
 
 # result prints the Website and its children as JSON, without values that differ between runs.
@@ -140,7 +140,7 @@ step "The hooks are built."
 go build -o "$work/golang-hook" ../website/golang
 sed 's|Open from 9 to 5|Fermé le lundi — 周一休息|' website.yaml >"$work/changed.yaml"
 kubectl apply --server-side -f ../website/crd.yaml
-kubectl wait --for=condition=Established --timeout=60s -f ../website/crd.yaml >/dev/null
+kubectl wait --for=condition=Established --timeout=180s -f ../website/crd.yaml >/dev/null
 kubectl create namespace "$namespace"
 certificates
 

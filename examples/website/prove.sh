@@ -29,7 +29,7 @@ run() {
 
 # start runs a hook, and the controller with the hook's address: start <hook> <controller>
 start() {
-  local address deadline=$((SECONDS + 30))
+  local address deadline=$((SECONDS + 120))
   : >"$work/log" # here, and not by the hook: removes the address of the previous one
   run "$1" >>"$work/log" 2>&1 &
   hook=$!
@@ -42,7 +42,7 @@ start() {
   done
   check "$address" "$2"
   sed "s|127.0.0.1:[0-9]*|${address#http://}|" "$2" | kubectl apply -f - >/dev/null
-  kubectl wait --for=condition=Ready --timeout=60s -f "$2" >/dev/null
+  kubectl wait --for=condition=Ready --timeout=180s -f "$2" >/dev/null
 }
 
 # check asks the hook all questions of `hookloop verify`: check <address> <controller>
@@ -63,11 +63,11 @@ converge() {
   hash=$(printf '%s\0' "$@" | sha256sum | cut -d' ' -f1)
   on apply -f "$file"
   for object in {configmap,deployment,service}/shop; do # one by one: kubectl fails if several do not exist yet
-    on wait --timeout=60s --for=create "$object"
+    on wait --timeout=180s --for=create "$object"
   done
-  on wait --timeout=60s --for=jsonpath='{.spec.template.metadata.annotations.website\.example\.com/pages}'="$hash" deployment/shop
-  on rollout status --timeout=120s deployment/shop
-  on wait --timeout=60s --for=jsonpath='{.status.ready}'=2 website/shop
+  on wait --timeout=180s --for=jsonpath='{.spec.template.metadata.annotations.website\.example\.com/pages}'="$hash" deployment/shop
+  on rollout status --timeout=180s deployment/shop
+  on wait --timeout=180s --for=jsonpath='{.status.ready}'=2 website/shop
 }
 
 # timed runs a command, and stores its duration in milliseconds: timed <variable> <command…>
@@ -123,7 +123,7 @@ go build -o "$work/golang-hook" ./golang
 (cd typescript && { [ -d node_modules ] || npm ci --silent --no-audit --no-fund; } && node_modules/.bin/tsc)
 sed "s|${before[3]}|${after[3]}|" website.yaml >"$work/changed.yaml"
 kubectl apply --server-side -f crd.yaml
-kubectl wait --for=condition=Established --timeout=60s -f crd.yaml >/dev/null
+kubectl wait --for=condition=Established --timeout=180s -f crd.yaml >/dev/null
 kubectl create namespace "$namespace"
 
 step "Once in advance, so that the cluster is warm"

@@ -5,23 +5,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/test/cluster"
-	"github.com/hookloop/hookloop/test/proc"
 	"github.com/hookloop/hookloop/test/serve"
 )
 
 // addresses are the addresses of hooks in the examples' controller.yaml. They are replaced by free
 // ports.
 var addresses = map[string]string{"http://": "http://127.0.0.1:8080", "": "127.0.0.1:9443"}
-
-// embedded is the example with an engine and its hook in one program.
-const embedded = "embedded"
 
 // find lists the examples with a proof.
 func find() ([]string, error) {
@@ -37,14 +35,14 @@ func find() ([]string, error) {
 }
 
 // prove runs one example and cleans up: its hook as a process and its script, or a script that
-// starts hooks itself.
-func (s *stage) prove(ctx context.Context, name string) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+// starts hooks itself. out receives the script's output.
+func (s *stage) prove(ctx context.Context, out io.Writer, name string) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	if bringsHooks(name) {
 		dir := filepath.Join(cluster.Root(), "examples", name)
 		defer func() { err = errors.Join(err, s.clean(context.WithoutCancel(ctx), dir)) }()
-		return s.script(ctx, dir)
+		return s.script(ctx, out, dir)
 	}
 	hook, address, err := serve.Hook(ctx, command(name))
 	if hook != nil {
@@ -58,28 +56,30 @@ func (s *stage) prove(ctx context.Context, name string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.clean(context.WithoutCancel(ctx), dir)) }()
-	if err := s.script(ctx, dir); err != nil {
+	if err := s.script(ctx, out, dir); err != nil {
 		return err
 	}
-	return s.quiet(ctx, dir)
+	return s.quiet(ctx, out, dir)
 }
 
 // script runs an example's prove.sh.
-func (s *stage) script(ctx context.Context, dir string) error {
+func (s *stage) script(ctx context.Context, out io.Writer, dir string) error {
 	script := exec.CommandContext(ctx, filepath.Join(dir, "prove.sh")) //nolint:gosec // the example's own script
-	script.Env, script.Stdout, script.Stderr = s.env(), os.Stdout, os.Stdout
+	script.Env, script.Stdout, script.Stderr = s.env(), out, out
+	script.WaitDelay = 10 * time.Second // a child that the script has left behind keeps its output open
 	if err := script.Run(); err != nil {
 		return fmt.Errorf("prove.sh: %w; hookloop's log ends: %s", err, s.engine.Output())
 	}
 	return nil
 }
 
-// bringsHooks reports whether an example's script starts its hooks: the folder has no hook, or the
-// hook is part of an engine. Such hooks have ended after the script, so that silence then would
-// prove nothing.
+// bringsHooks reports whether an example's script starts its hooks or controllers: the folder has
+// no hook, or the script builds the program. They have ended after the script, so that silence then
+// would prove nothing.
 func bringsHooks(name string) bool {
 	dir := filepath.Join(cluster.Root(), "examples", name)
-	if name == embedded {
+	script, err := os.ReadFile(filepath.Join(dir, "prove.sh")) //nolint:gosec // the name is one that find has found
+	if err == nil && bytes.Contains(script, []byte("go build ")) {
 		return true
 	}
 	for _, pattern := range []string{"hook.*", "*.go"} {

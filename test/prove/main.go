@@ -51,7 +51,7 @@ func run(ctx context.Context, only []string) (err error) {
 		begun := time.Now()
 		fmt.Printf("\n━━━ %s ━━━\n", name)
 		result := "pass"
-		if err := s.prove(ctx, name); err != nil {
+		if err := s.prove(ctx, os.Stdout, name); err != nil {
 			failed++
 			result = "FAIL"
 			fmt.Println("✗", err)

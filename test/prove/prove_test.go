@@ -1,13 +1,32 @@
 package main
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
-// TestExamples proves every example, as `make examples` does.
+// long are the examples that take as much time as all others together.
+var long = []string{"snapshot-schedule", "stubs", "website"}
+
+// TestExamples proves every example, as `make examples` does, on two control planes at a time.
 func TestExamples(t *testing.T) {
 	examples, err := find()
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range long {
+		if !slices.Contains(examples, name) {
+			t.Errorf("there is no example %q; it is listed as a long one", name)
+		}
+	}
+	isLong := func(name string) bool { return slices.Contains(long, name) }
+	t.Run("long", func(t *testing.T) { proveAll(t, long) })
+	t.Run("short", func(t *testing.T) { proveAll(t, slices.DeleteFunc(examples, isLong)) })
+}
+
+// proveAll proves examples one after the other, beside other parallel tests.
+func proveAll(t *testing.T, examples []string) {
+	t.Parallel()
 	s, err := open(t.Context(), examples)
 	t.Cleanup(func() {
 		if err := s.close(); err != nil {
@@ -19,7 +38,7 @@ func TestExamples(t *testing.T) {
 	}
 	for _, name := range examples {
 		t.Run(name, func(t *testing.T) {
-			if err := s.prove(t.Context(), name); err != nil {
+			if err := s.prove(t.Context(), t.Output(), name); err != nil {
 				t.Error(err)
 			}
 		})

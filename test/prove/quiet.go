@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -24,12 +25,12 @@ const (
 // quiet sets a resync period of a second for the example's controllers. It waits until the hooks
 // have had two more questions and the audit log has no write of the engine for more than two
 // periods.
-func (s *stage) quiet(ctx context.Context, dir string) error {
+func (s *stage) quiet(ctx context.Context, out io.Writer, dir string) error {
 	resync := fmt.Sprintf(`{"spec":{"resyncPeriodSeconds":%d}}`, int(period.Seconds()))
 	if err := s.run(ctx, "patch", "-f", filepath.Join(dir, "controller.yaml"), "--type=merge", "-p", resync); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	var last error
 	for ctx.Err() == nil {
@@ -50,8 +51,8 @@ func (s *stage) quiet(ctx context.Context, dir string) error {
 		case again < asked+2:
 			last = fmt.Errorf("the hooks were asked %d times in %s, expected a resync every %s", again-asked, silence, period)
 		default:
-			fmt.Printf("  no write through %d more syncs\n", again-asked)
-			return nil
+			_, err := fmt.Fprintf(out, "  no write through %d more syncs\n", again-asked)
+			return err
 		}
 	}
 	return errors.Join(last, ctx.Err())
@@ -107,18 +108,19 @@ func (s *stage) asked(ctx context.Context) (int, error) {
 
 // clean deletes the objects of the example's own kinds, then its controllers.
 func (s *stage) clean(ctx context.Context, dir string) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	var errs []error
 	script := filepath.Join(dir, "clean.sh")
 	if found, err := filepath.Glob(script); err == nil && len(found) > 0 {
 		errs = append(errs, s.command(exec.CommandContext(ctx, script))) //nolint:gosec // the example's own script
 	}
-	if crds, err := filepath.Glob(filepath.Join(dir, "crd.yaml")); err == nil && len(crds) > 0 {
-		errs = append(errs, s.run(ctx, "delete", "--ignore-not-found", "--wait", "-f", crds[0]))
+	for _, file := range []string{"crd.yaml", "controller.yaml"} {
+		if found, err := filepath.Glob(filepath.Join(dir, file)); err == nil && len(found) > 0 {
+			errs = append(errs, s.run(ctx, "delete", "--ignore-not-found", "--wait", "-f", found[0]))
+		}
 	}
-	return errors.Join(
-		append(errs, s.run(ctx, "delete", "--ignore-not-found", "-f", filepath.Join(dir, "controller.yaml")))...)
+	return errors.Join(errs...)
 }
 
 // run runs kubectl.
