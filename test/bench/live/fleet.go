@@ -46,10 +46,8 @@ func (s *stage) fleet(ctx context.Context) (fleet, error) {
 		return f, err
 	}
 	defer v.close()
-	for _, step := range []func(context.Context, *view) error{f.appear(s), f.update(s), f.idle(s)} {
-		if err := step(ctx, v); err != nil {
-			return f, err
-		}
+	if err := s.alive(ctx, v, f.appear(s), f.update(s), f.idle(s)); err != nil {
+		return f, err
 	}
 	if f.RSS, f.Peak, err = s.memory(); err != nil {
 		return f, err
@@ -60,6 +58,25 @@ func (s *stage) fleet(ctx context.Context) (fleet, error) {
 	}
 	f.Floor, err = s.floorAgain(ctx, perParent*s.parents)
 	return f, err
+}
+
+// alive runs steps one after the other, and ends with an error if the measured process ends.
+func (s *stage) alive(ctx context.Context, v *view, steps ...func(context.Context, *view) error) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	go func() { // the measured process → the steps; ends with them
+		select {
+		case <-s.measured().Done():
+			end(fmt.Errorf("%s has ended", s.measured().Name()))
+		case <-ctx.Done():
+		}
+	}()
+	for _, step := range steps {
+		if err := step(ctx, v); err != nil {
+			return fmt.Errorf("%w (%w)", err, context.Cause(ctx))
+		}
+	}
+	return nil
 }
 
 // appear creates the CRD, the controller and all parents.
@@ -79,8 +96,10 @@ func (f *fleet) appear(s *stage) func(context.Context, *view) error {
 			return err
 		}
 		f.Created = time.Since(since.at)
-		if err := s.awaitController(ctx); err != nil {
-			return err
+		if s.alone == nil {
+			if err := s.awaitController(ctx); err != nil {
+				return err
+			}
 		}
 		f.Converge, err = s.awaitTexts(ctx, v, since, perParent*f.Parents, text)
 		s.progress("  converged after %s", f.Converge.Wall.Round(time.Millisecond))

@@ -2,53 +2,161 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
+	hookobject "github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/mapping"
+	"github.com/hookloop/hookloop/internal/engine/plan"
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 // floor measures the limit of the machine: a bare dynamic client creates n objects like the
 // children, and nothing else runs. It deletes them, because the engine would cache them.
 func (s *stage) floor(ctx context.Context, n int) error {
-	in := fmt.Sprintf("floor-%d", len(s.floors))
-	if err := s.makeNamespace(ctx, in); err != nil {
-		return err
-	}
-	begun := time.Now()
-	err := atOnce(ctx, n, func(ctx context.Context, i int) error {
-		return s.create(ctx, configMaps, in, object{
-			"apiVersion": "v1",
-			"kind":       "ConfigMap",
-			"metadata":   object{"name": fmt.Sprintf("crowd-%d", i), "labels": object{"bench.example.com/floor": "crowd"}},
-			"data":       object{"text": text, "rest": strings.Repeat("x", s.bytes)},
-		})
+	f, err := s.createBare(ctx, n, func(i int) object {
+		return object{
+			"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": object{"name": fmt.Sprintf("crowd-%d", i), "labels": object{"bench.example.com/floor": "crowd"}},
+			"data":     object{"text": text, "rest": strings.Repeat("x", s.bytes)},
+		}
 	})
 	if err != nil {
 		return fmt.Errorf("floor: %w", err)
 	}
-	s.floors = append(s.floors, float64(n)/time.Since(begun).Seconds())
-	s.progress("  floor: a bare client creates %.0f ConfigMaps per second", s.floors[len(s.floors)-1])
-	return s.client.Resource(configMaps).Namespace(in).DeleteCollection(ctx, metav1.DeleteOptions{},
-		metav1.ListOptions{LabelSelector: "bench.example.com/floor"})
+	s.floors, s.floorCPU = append(s.floors, f.rate), append(s.floorCPU, f.cpu)
+	s.progress("  floor: a bare client creates %.0f ConfigMaps per second, with %s of CPU each", f.rate, ms(f.cpu))
+	return nil
+}
+
+// sameFloor measures the CPU time of all processes for one write of a map controller: the bare
+// client creates objects with everything that outputs carry, and two watches read them, as the
+// engine and the benchmark do. It is measured before the build alone, because the API server needs
+// more for each write after some deletions.
+func (s *stage) sameFloor(ctx context.Context, n int) (time.Duration, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if err := s.watchBare(ctx); err != nil {
+		return 0, err
+	}
+	f, err := s.createBare(ctx, n, s.asOutput)
+	if err != nil {
+		return 0, fmt.Errorf("floor of the same writes: %w", err)
+	}
+	s.progress("  floor: a bare client creates %.0f outputs per second, with %s of CPU each", f.rate, ms(f.cpu))
+	return f.cpu, nil
+}
+
+// watchBare watches the ConfigMaps of the next floor until ctx is done: as the engine does, and as
+// the benchmark does.
+func (s *stage) watchBare(ctx context.Context) error {
+	engine, err := s.client.Resource(configMaps).Namespace(s.bareNamespace()).Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	bench, err := s.typed.CoreV1().ConfigMaps(s.bareNamespace()).Watch(ctx,
+		metav1.ListOptions{LabelSelector: "bench.example.com/crowd"})
+	if err != nil {
+		return err
+	}
+	for _, w := range []watch.Interface{engine, bench} {
+		go func() { // the API server → nothing; ends with ctx
+			for range w.ResultChan() {
+			}
+		}()
+	}
+	return nil
+}
+
+// bareNamespace is the namespace of the next floor.
+func (s *stage) bareNamespace() string { return fmt.Sprintf("floor-%d", s.bareRuns) }
+
+// asOutput returns a ConfigMap like an output that the engine writes.
+func (s *stage) asOutput(i int) object {
+	key := fmt.Sprintf("Secret/%s/%s", namespace, inputName(i))
+	body := func() object {
+		return object{
+			"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": object{
+				"name": inputName(i),
+				"labels": object{
+					"bench.example.com/crowd": "crowd", "bench.example.com/floor": "crowd", plan.MapKey: mapping.Hash(key),
+				},
+				"annotations": object{plan.MapKey: key, plan.MapController: "bench"},
+			},
+			"data": object{"text": text, "rest": strings.Repeat("x", s.bytes)},
+		}
+	}
+	applied, err := json.Marshal(body())
+	if err != nil {
+		panic(err) // texts only
+	}
+	o := body()
+	metadata := o["metadata"].(object)
+	metadata["annotations"].(object)[hookobject.LastAppliedAnnotation] = string(applied)
+	metadata["ownerReferences"] = []any{object{
+		"apiVersion": "bench.example.com/v1", "kind": "Crowd", "name": "crowd", "uid": "4b7f8a3e-0000-4000-8000-000000000000",
+		"controller": true, "blockOwnerDeletion": true,
+	}}
+	return o
+}
+
+// bareRate is the result of a bare client: objects per second, and the CPU time of all processes
+// for one object.
+type bareRate struct {
+	rate float64
+	cpu  time.Duration
+}
+
+// createBare creates n ConfigMaps in a namespace of their own, and deletes them.
+func (s *stage) createBare(ctx context.Context, n int, body func(i int) object) (bareRate, error) {
+	in := s.bareNamespace()
+	s.bareRuns++
+	if err := s.makeNamespace(ctx, in); err != nil {
+		return bareRate{}, err
+	}
+	before, err := s.othersCPU()
+	if err != nil {
+		return bareRate{}, err
+	}
+	begun := time.Now()
+	err = atOnce(ctx, n, func(ctx context.Context, i int) error { return s.create(ctx, configMaps, in, body(i)) })
+	if err != nil {
+		return bareRate{}, err
+	}
+	wall := time.Since(begun)
+	after, err := s.othersCPU()
+	if err != nil {
+		return bareRate{}, err
+	}
+	return bareRate{rate: float64(n) / wall.Seconds(), cpu: each(after-before, n)},
+		s.client.Resource(configMaps).Namespace(in).DeleteCollection(ctx, metav1.DeleteOptions{},
+			metav1.ListOptions{LabelSelector: "bench.example.com/floor"})
 }
 
 // floorAgain stops the engine, measures the floor once more, and returns the mean. One measurement
 // is as noisy as the machine, and the first one has an API server that has just started.
 func (s *stage) floorAgain(ctx context.Context, n int) (float64, error) {
-	if err := s.engine.Stop(stopGrace); err != nil {
+	if err := s.measured().Stop(stopGrace); err != nil {
 		return 0, err
 	}
 	if err := s.floor(ctx, n); err != nil {
 		return 0, err
 	}
-	var sum float64
-	for _, f := range s.floors {
-		sum += f
+	return mean(s.floors), nil
+}
+
+// mean returns the mean of at least one number.
+func mean[N float64 | time.Duration](numbers []N) N {
+	var sum N
+	for _, n := range numbers {
+		sum += n
 	}
-	return sum / float64(len(s.floors)), nil
+	return sum / N(len(numbers))
 }
 
 // atOnce calls do for 0 … n-1, with all goroutines.

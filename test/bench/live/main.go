@@ -1,6 +1,6 @@
 // Command live measures Hookloop on a real control plane: `hookloop serve` and a hook as processes,
-// with a proxy between them that counts bytes. `make bench` runs it; docs/benchmarks.md explains
-// the tables.
+// with a proxy between them that counts bytes. `make bench` runs it; docs/explanation/benchmarks.md
+// explains the tables.
 //
 // It fails if something is wrong (a child that never becomes correct, an engine that never rests),
 // but not because something is slow.
@@ -17,8 +17,6 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
-
-	"github.com/hookloop/hookloop/test/serve"
 )
 
 func main() {
@@ -57,6 +55,11 @@ type progressFunc func(format string, args ...any)
 // run measures all cases of the options, one after the other, each on its own control plane.
 func run(ctx context.Context, o options, out io.Writer, progress progressFunc) error {
 	r := &report{CPUs: runtime.NumCPU()}
+	if o.parents > 0 {
+		if err := r.fleet(ctx, o, bare, progress); err != nil {
+			return err
+		}
+	}
 	for _, t := range o.transports {
 		err := r.measure(ctx, o, t, progress)
 		var refused *refusal
@@ -97,6 +100,11 @@ func (r *report) measure(ctx context.Context, o options, t transport, progress p
 	if o.parents == 0 {
 		return nil
 	}
+	return r.fleet(ctx, o, t, progress)
+}
+
+// fleet measures many parents over one transport.
+func (r *report) fleet(ctx context.Context, o options, t transport, progress progressFunc) error {
 	progress("● %s: %d parents with %d children each", t, o.parents, perParent)
 	return play(ctx, o, t, "fleet", progress, &r.Fleet, func(s *stage) (fleet, error) { return s.fleet(ctx) })
 }
@@ -131,6 +139,3 @@ func onStage(ctx context.Context, s *stage, play func(*stage) error) (err error)
 	}
 	return nil
 }
-
-// hookProgram returns the path of the hook that make builds.
-func hookProgram() string { return serve.Program("bench-hook") }

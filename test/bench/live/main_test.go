@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -18,23 +19,29 @@ import (
 
 // A small run over every transport takes seconds. No figure is checked.
 func TestSmallRuns(t *testing.T) {
-	hook := filepath.Join(t.TempDir(), "bench-hook")
-	if out, err := exec.Command("go", "build", "-o", hook, "../hook").CombinedOutput(); err != nil {
+	programs := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", programs, "../hook", "../bare").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	t.Run("a webhook, all workloads", func(t *testing.T) {
 		t.Parallel()
-		r := small(t, hook, "-transports", "webhook", "-parents", "4", "-inputs", "20")
-		if len(r.Drift) != 1 || len(r.Fleet) != 1 || len(r.Parts) != 1 {
-			t.Fatalf("%d drift, %d fleet and %d inputs results, want one of each", len(r.Drift), len(r.Fleet), len(r.Parts))
+		r := small(t, programs, "-transports", "webhook", "-parents", "4", "-inputs", "20")
+		if len(r.Drift) != 1 || len(r.Fleet) != 2 || len(r.Parts) != 1 {
+			t.Fatalf("%d drift, %d fleet and %d inputs results, want one of each, and the bare client's fleet",
+				len(r.Drift), len(r.Fleet), len(r.Parts))
 		}
 		checkParts(t, r.Parts[0])
 		checkDrift(t, r.Drift[0])
-		checkFleet(t, r.Fleet[0])
+		checkFleet(t, r.Fleet[1])
+		if f := r.Fleet[0]; f.Transport != bare || f.Converge.EngineCPU == 0 {
+			t.Errorf("the bare client's result is %+v", f)
+		}
+		same(t, "converge", r.Fleet[0].Converge, r.Fleet[1].Converge)
+		same(t, "update", r.Fleet[0].Update, r.Fleet[1].Update)
 	})
 	t.Run("gRPC, drift", func(t *testing.T) {
 		t.Parallel()
-		r := small(t, hook, "-transports", "unary,stream", "-parents", "0", "-inputs", "")
+		r := small(t, programs, "-transports", "unary,stream", "-parents", "0", "-inputs", "")
 		if len(r.Drift) == 0 || len(r.Drift)+len(r.Skipped) != 2 {
 			t.Fatalf(
 				"%d drift results, skipped %v, want unary and stream; an engine without streams may refuse those",
@@ -46,9 +53,12 @@ func TestSmallRuns(t *testing.T) {
 	})
 }
 
-func small(t *testing.T, hook string, args ...string) report {
+func small(t *testing.T, programs string, args ...string) report {
 	t.Helper()
-	o, err := parse(append([]string{"-children", "20", "-rounds", "2", "-idle", "2", "-json", "-hook", hook}, args...))
+	o, err := parse(append([]string{
+		"-children", "20", "-rounds", "2", "-idle", "2", "-json",
+		"-hook", filepath.Join(programs, "hook"), "-bare", filepath.Join(programs, "bare"),
+	}, args...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,6 +103,16 @@ func checkFleet(t *testing.T, f fleet) {
 	if len(f.Idle.Writes) > 0 || sum(f.Idle.Syncs) == 0 {
 		t.Errorf("%s: idle counted writes %v and syncs %v, want syncs and no writes", f.Transport, f.Idle.Writes,
 			f.Idle.Syncs)
+	}
+}
+
+// same checks that the bare client has written what the engine writes.
+func same(t *testing.T, workload string, bare, engine cost) {
+	t.Helper()
+	want := maps.Clone(engine.Writes)
+	delete(want, "patch compositecontrollers/status")
+	if diff := cmp.Diff(want, bare.Writes); diff != "" {
+		t.Errorf("%s, writes (-engine +bare client):\n%s", workload, diff)
 	}
 }
 

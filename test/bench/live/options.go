@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/hookloop/hookloop/test/serve"
 )
 
 // transport is a way from the engine to the hook.
@@ -15,6 +17,8 @@ const (
 	webhook transport = "webhook"
 	unary   transport = "unary"
 	stream  transport = "stream"
+	// bare is the webhook again, asked by a client without an engine.
+	bare transport = "bare client"
 )
 
 // options holds the measurements to make.
@@ -34,8 +38,8 @@ type options struct {
 	json  bool
 	// profile is a folder for CPU profiles of the engine; empty for none.
 	profile string
-	// hook is the path of the hook's program.
-	hook string
+	// hook and bare are the paths of the programs of the hook and of the bare client.
+	hook, bare string
 }
 
 func parse(args []string) (options, error) {
@@ -53,7 +57,8 @@ func parse(args []string) (options, error) {
 	flags.BoolVar(&o.json, "json", false, "print JSON instead of tables")
 	flags.StringVar(&o.profile, "profile", "",
 		"folder for CPU profiles: of the engine under drift and idle syncs, taken after the measurement, and of the hook")
-	flags.StringVar(&o.hook, "hook", hookProgram(), "the hook's program")
+	flags.StringVar(&o.hook, "hook", serve.Program("bench-hook"), "the hook's program")
+	flags.StringVar(&o.bare, "bare", serve.Program("bench-bare"), "the bare client's program")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}

@@ -15,7 +15,7 @@ const profileSeconds = 10
 // profiled takes a CPU profile of the engine while it calls do repeatedly, if the options require
 // profiles. It runs after the measurements, because a profile costs time.
 func (s *stage) profiled(ctx context.Context, do func(round int) error) error {
-	if s.profile == "" {
+	if s.profile == "" || s.alone != nil {
 		return nil
 	}
 	type fetched struct {

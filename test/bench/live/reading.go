@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -18,6 +19,8 @@ type cost struct {
 	Wall      time.Duration `json:"wallNs"`
 	EngineCPU time.Duration `json:"engineCPUNs"`
 	HookCPU   time.Duration `json:"hookCPUNs"`
+	// AllCPU is the CPU time of all processes: also of the API server, etcd and the benchmark.
+	AllCPU time.Duration `json:"allCPUNs"`
 	// Sent and Received are bytes from the engine to the hook and back.
 	Sent     int64 `json:"sentBytes"`
 	Received int64 `json:"receivedBytes"`
@@ -34,6 +37,7 @@ type cost struct {
 type reading struct {
 	at           time.Time
 	engine, hook time.Duration
+	others       time.Duration // the control plane and the benchmark
 	wire         wire.Count
 	samples      meter.Samples
 	audit        cluster.Mark
@@ -50,6 +54,9 @@ func (s *stage) begin(ctx context.Context) (*reading, error) {
 		return nil, err
 	}
 	r := &reading{samples: samples, audit: audit}
+	if r.others, err = s.othersCPU(); err != nil {
+		return nil, err
+	}
 	return r, s.processes(r)
 }
 
@@ -60,6 +67,9 @@ func (s *stage) end(ctx context.Context, since *reading, until time.Time) (cost,
 		return cost{}, err
 	}
 	var err error
+	if now.others, err = s.othersCPU(); err != nil {
+		return cost{}, err
+	}
 	if now.samples, err = s.scrape(ctx); err != nil {
 		return cost{}, err
 	}
@@ -73,6 +83,7 @@ func (s *stage) end(ctx context.Context, since *reading, until time.Time) (cost,
 		Wall:      until.Sub(since.at),
 		EngineCPU: now.engine - since.engine,
 		HookCPU:   now.hook - since.hook,
+		AllCPU:    now.engine + now.hook + now.others - since.engine - since.hook - since.others,
 		Sent:      passed.Sent,
 		Received:  passed.Received,
 		Syncs:     by("hookloop_sync_duration_seconds_count", "result"),
@@ -93,14 +104,30 @@ func (s *stage) calls() string {
 // processes reads the counters that cost the processes nothing.
 func (s *stage) processes(r *reading) (err error) {
 	r.at, r.wire = time.Now(), s.proxy.Count()
-	if r.engine, err = meter.CPU(s.engine.PID()); err != nil {
+	if r.engine, err = meter.CPU(s.measured().PID()); err != nil {
 		return err
 	}
 	r.hook, err = meter.CPU(s.hooks.PID())
 	return err
 }
 
+// othersCPU returns the CPU time of the control plane and of the benchmark itself.
+func (s *stage) othersCPU() (time.Duration, error) {
+	var sum time.Duration
+	for _, pid := range []int{os.Getpid(), s.cluster.Etcd.PID(), s.cluster.APIServer.PID()} {
+		cpu, err := meter.CPU(pid)
+		if err != nil {
+			return 0, err
+		}
+		sum += cpu
+	}
+	return sum, nil
+}
+
 func (s *stage) scrape(ctx context.Context) (meter.Samples, error) {
+	if s.alone != nil {
+		return nil, nil
+	}
 	page, err := serve.Fetch(ctx, "http://"+s.engine.Metrics+"/metrics")
 	if err != nil {
 		return nil, err
@@ -190,6 +217,6 @@ func (s *stage) asked(ctx context.Context, since wire.Count) error {
 
 // memory reads the engine's memory.
 func (s *stage) memory() (rss, peak int64, err error) {
-	u, err := meter.Process(s.engine.PID())
+	u, err := meter.Process(s.measured().PID())
 	return u.RSS, u.Peak, err
 }

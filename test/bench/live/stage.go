@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/test/bench/wire"
 	"github.com/hookloop/hookloop/test/cluster"
-	"github.com/hookloop/hookloop/test/proc"
 	"github.com/hookloop/hookloop/test/serve"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -44,13 +44,19 @@ type stage struct {
 	hooks   *proc.Process
 	proxy   *wire.Proxy
 	engine  *serve.Engine
+	// alone is the bare client that takes the engine's place; nil if the engine is measured.
+	alone *proc.Process
 	// pprof is the address of the engine's profiles; empty for none.
 	pprof string
 
 	client *dynamic.DynamicClient
 	typed  *kubernetes.Clientset
-	// floors are the rates of a bare client so far.
-	floors []float64
+	// floors are the rates of a bare client so far, and floorCPU the CPU times of all processes for
+	// one object.
+	floors   []float64
+	floorCPU []time.Duration
+	// bareRuns is the number of floors that were measured.
+	bareRuns int
 }
 
 // open starts the control plane and the other requirements of the workloads, except the engine. If
@@ -79,7 +85,7 @@ func (s *stage) open(ctx context.Context) (err error) {
 // startHook starts the hook and the proxy in front of it.
 func (s *stage) startHook(ctx context.Context) (err error) {
 	args := []string{"--listen", "127.0.0.1:0"}
-	if s.transport == webhook {
+	if s.transport == webhook || s.transport == bare {
 		args = append(args, "--webhook")
 	}
 	if s.profile != "" {
@@ -96,7 +102,14 @@ func (s *stage) startHook(ctx context.Context) (err error) {
 	return err
 }
 
+// startEngine starts the process to measure: the engine, or the bare client.
 func (s *stage) startEngine(ctx context.Context) (err error) {
+	if s.transport == bare {
+		s.alone, err = proc.Start(proc.Spec{Name: "bench-bare", Path: s.bare, Args: []string{
+			"--kubeconfig", s.cluster.Kubeconfig(), "--namespace", namespace, "--hook", "http://" + s.proxy.Address(),
+		}})
+		return err
+	}
 	flags := engineFlags
 	if s.profile != "" {
 		ports, err := cluster.FreePorts(1)
@@ -110,23 +123,34 @@ func (s *stage) startEngine(ctx context.Context) (err error) {
 	return err
 }
 
+// measured is the process to measure.
+func (s *stage) measured() *proc.Process {
+	if s.alone != nil {
+		return s.alone
+	}
+	if s.engine != nil {
+		return s.engine.Process
+	}
+	return nil
+}
+
 // lastWords returns the errors in the engine's log, for the message of a failure.
 func (s *stage) lastWords() string {
-	if s.engine == nil || s.engine.Process == nil {
+	if s.measured() == nil {
 		return ""
 	}
-	output := s.engine.Output()
+	output := s.measured().Output()
 	if output == "" {
 		return ""
 	}
-	return "; the engine's log ends:\n" + output[max(0, len(output)-2000):]
+	return "; the log of the process ends:\n" + output[max(0, len(output)-2000):]
 }
 
 // close ends everything, dependents first.
 func (s *stage) close() error {
 	var errs []error
-	if s.engine != nil && s.engine.Process != nil {
-		errs = append(errs, s.engine.Stop(stopGrace))
+	if s.measured() != nil {
+		errs = append(errs, s.measured().Stop(stopGrace))
 	}
 	if s.hooks != nil {
 		errs = append(errs, s.hooks.Stop(stopGrace))

@@ -39,7 +39,8 @@ func line(b *strings.Builder, cells []string) { fmt.Fprintf(b, "| %s |\n", strin
 // tables prints the report.
 func (r *report) tables(out io.Writer) error {
 	all := []*table{
-		r.driftTable(), r.buildTable(), r.fleetTable(), r.partsTable(), r.roundsTable(), r.countedTable(),
+		r.driftTable(), r.buildTable(), r.fleetTable(), r.partsTable(), r.roundsTable(), r.buildCPUTable(),
+		r.countedTable(),
 	}
 	for _, t := range all {
 		if err := t.write(out); err != nil {
@@ -147,6 +148,7 @@ func (r *report) fleetTable() *table {
 			"creates/s",
 			"floor/s",
 			"engine CPU",
+			"of the bare client",
 			"engine CPU per sync",
 			"hook CPU",
 			"to the hook",
@@ -159,19 +161,31 @@ func (r *report) fleetTable() *table {
 			"peak",
 		},
 	}
+	floor := r.bareFleet()
 	for _, f := range r.Fleet {
-		t.fleetRow(f, "converge", f.Converge, ms(f.Converge.Wall)+" (all parents created after "+ms(f.Created)+")",
+		t.fleetRow(f, "converge", f.Converge, floor.Converge,
+			ms(f.Converge.Wall)+" (all parents created after "+ms(f.Created)+")",
 			fmt.Sprintf("%.0f", float64(perParent*f.Parents)/f.Converge.Wall.Seconds()), fmt.Sprintf("%.0f", f.Floor))
-		t.fleetRow(f, "update", f.Update, ms(f.Update.Wall), "", "")
-		t.fleetRow(f, fmt.Sprintf("idle, %d touches", f.Touches), f.Idle, ms(f.Idle.Wall), "", "")
+		t.fleetRow(f, "update", f.Update, floor.Update, ms(f.Update.Wall), "", "")
+		t.fleetRow(f, fmt.Sprintf("idle, %d touches", f.Touches), f.Idle, floor.Idle, ms(f.Idle.Wall), "", "")
 	}
 	return t
 }
 
-func (t *table) fleetRow(f fleet, workload string, c cost, wall, creates, floor string) {
-	t.add(string(f.Transport), fmt.Sprint(f.Parents), workload, wall, creates, floor, ms(c.EngineCPU),
-		ms(each(c.EngineCPU, sum(c.Syncs))), ms(c.HookCPU), size(c.Sent), size(c.Received),
-		fmt.Sprint(sum(c.Syncs)), fmt.Sprint(sum(c.Calls)), fmt.Sprint(sum(c.Requests)),
+// bareFleet returns the bare client's result.
+func (r *report) bareFleet() fleet {
+	for _, f := range r.Fleet {
+		if f.Transport == bare {
+			return f
+		}
+	}
+	return fleet{}
+}
+
+func (t *table) fleetRow(f fleet, workload string, c, floor cost, wall, creates, rate string) {
+	t.add(string(f.Transport), fmt.Sprint(f.Parents), workload, wall, creates, rate, ms(c.EngineCPU),
+		ratio(c.EngineCPU, floor.EngineCPU), ms(each(c.EngineCPU, sum(c.Syncs))), ms(c.HookCPU),
+		size(c.Sent), size(c.Received), fmt.Sprint(sum(c.Syncs)), fmt.Sprint(sum(c.Calls)), fmt.Sprint(sum(c.Requests)),
 		fmt.Sprint(sum(c.Writes)), size(f.RSS), size(f.Peak))
 }
 
@@ -231,6 +245,14 @@ func counts(of map[string]int) string {
 
 // each returns the share of one item, or 0 without items.
 func each(d time.Duration, n int) time.Duration { return d / time.Duration(max(1, n)) }
+
+// ratio formats a share of a floor; empty without a floor.
+func ratio(of, floor time.Duration) string {
+	if floor == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f ×", of.Seconds()/floor.Seconds())
+}
 
 func per(count, n int) string { return fmt.Sprintf("%.1f", float64(count)/float64(max(1, n))) }
 
