@@ -7,6 +7,7 @@
 package manifests
 
 import (
+	"bytes"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,23 @@ import (
 
 //go:embed crds/*.yaml
 var crds embed.FS
+
+//go:embed production/engine-role.yaml production/election-role.yaml
+var roles embed.FS
+
+// Roles returns the ClusterRole and the Role that the engine needs for any controller, as YAML.
+func Roles() ([][]byte, error) {
+	clusterRole, err := roles.ReadFile("production/engine-role.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("read the embedded ClusterRole: %w", err)
+	}
+	election, err := roles.ReadFile("production/election-role.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("read the embedded Role: %w", err)
+	}
+	role, _, _ := bytes.Cut(election, []byte("\n---\n")) // the binding is of one installation
+	return [][]byte{clusterRole, role}, nil
+}
 
 // CRDs returns the CustomResourceDefinitions of the group metacontroller.k8s.io as YAML, one
 // document for each, ordered by file name.

@@ -248,7 +248,7 @@ func TestOneVersion(t *testing.T) {
 		}
 		images[found[1]] = true
 	}
-	data, err := os.ReadFile(path("..", "docs", "installing.md"))
+	data, err := os.ReadFile(path("..", "docs", "guides", "install.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,15 +117,15 @@ func createPod(t *testing.T, k *kit.Kit, o *unstructured.Unstructured) error {
 	return err
 }
 
-// TestDocumentedYAML applies the YAML of docs/installing.md by the same dry run.
+// TestDocumentedYAML applies the YAML of docs/guides/install.md by the same dry run.
 func TestDocumentedYAML(t *testing.T) {
-	data, err := os.ReadFile(path("..", "docs", "installing.md"))
+	data, err := os.ReadFile(path("..", "docs", "guides", "install.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	blocks := strings.Split(string(data), "```yaml\n")[1:]
 	if len(blocks) == 0 {
-		t.Fatal("docs/installing.md has no YAML")
+		t.Fatal("docs/guides/install.md has no YAML")
 	}
 	for i, block := range blocks {
 		text, _, _ := strings.Cut(block, "```")

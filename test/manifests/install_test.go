@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
 	"github.com/hookloop/hookloop/test/kubelet"
-	"github.com/hookloop/hookloop/test/proc"
 	"github.com/hookloop/hookloop/test/serve"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"

@@ -1,5 +1,5 @@
 // Package manifests tests the installation of Hookloop: the kustomizations and the Helm chart of
-// the folder manifests, and the YAML in docs/installing.md.
+// the folder manifests, and the YAML in docs/guides/install.md.
 //
 // Tests of controllers are in package integration. kubectl and Helm render the manifests, and a
 // real API server validates the result by a dry run: fields, admission, Pod security. One test
