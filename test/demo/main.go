@@ -3,6 +3,9 @@
 // comes back. The object is deleted with all its children. The story has two parts: a Python
 // webhook, and a Go hook over gRPC. It ends with the trace of a change, read from a real Jaeger.
 //
+// It takes an existing control plane and Jaeger before it builds them: those that
+// KUBEBUILDER_ASSETS and DEMO_JAEGER name, an earlier build, or a download of setup-envtest.
+//
 // With DEMO=once it exits at the end of the story; otherwise it waits for Ctrl-C.
 package main
 

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookloop/hookloop/internal/localplane"
+	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/test/cluster"
-	"github.com/hookloop/hookloop/test/jaeger"
-	"github.com/hookloop/hookloop/test/proc"
 	"github.com/hookloop/hookloop/test/serve"
 )
 
@@ -23,10 +23,13 @@ type stage struct {
 	dir string
 	// bin is the folder of the cluster's kubectl.
 	bin     string
-	cluster *cluster.Cluster
-	jaeger  *jaeger.Jaeger
-	engine  *serve.Engine
-	hooks   []*proc.Process
+	assets  localplane.Assets
+	cluster *localplane.Cluster
+	traces  *traces
+	// recorded reports that the Jaeger ran when the current tale changed its object.
+	recorded bool
+	engine   *serve.Engine
+	hooks    []*proc.Process
 }
 
 // open starts the control plane, Jaeger and Hookloop. If it fails, the stage holds the processes
@@ -37,9 +40,9 @@ func open(ctx context.Context) (*stage, error) {
 		title string
 		do    func(context.Context) error
 	}{
-		{"A Kubernetes control plane starts (etcd, API server, controller manager). CRDs are installed.", s.startCluster},
-		{"A Jaeger starts, to collect traces.", s.startJaeger},
-		{"`hookloop serve` starts.", s.startEngine},
+		{"A Kubernetes control plane is searched.", s.findAssets},
+		{"It starts: etcd, the API server, and the controller manager if there is one. CRDs are installed.", s.startCluster},
+		{"`hookloop serve` starts; a Jaeger starts beside it, to collect traces.", s.startEngine},
 	} {
 		fmt.Printf("\n● %s\n", step.title)
 		begun := time.Now()
@@ -51,6 +54,32 @@ func open(ctx context.Context) (*stage, error) {
 	return s, nil
 }
 
+// findAssets takes existing programs, or builds them.
+func (s *stage) findAssets(ctx context.Context) (err error) {
+	search := localplane.Search{Built: cluster.Built(), Fetch: true}
+	s.assets, err = localplane.Find(ctx, search)
+	var missing *localplane.MissingError
+	if errors.As(err, &missing) {
+		fmt.Printf("  none is there: %s\n", strings.Join(missing.Tried, "; "))
+		if err := controlPlane(ctx); err != nil {
+			return err
+		}
+		s.assets, err = localplane.Find(ctx, search)
+	}
+	if err != nil {
+		return err
+	}
+	if s.assets.Kubectl.IsZero() {
+		return fmt.Errorf("%s has no kubectl, and there is none on the PATH; the story needs one", s.assets.Source)
+	}
+	fmt.Printf("  found: %s\n", s.assets.Source)
+	if s.assets.ControllerManager.IsZero() {
+		fmt.Println("  It has no kube-controller-manager. Nothing collects garbage, so that the story leaves out the\n" +
+			"  step in which an object is deleted with its children.")
+	}
+	return nil
+}
+
 func (s *stage) startCluster(ctx context.Context) (err error) {
 	if s.dir, err = os.MkdirTemp("", "hookloop-demo-"); err != nil {
 		return err
@@ -59,16 +88,13 @@ func (s *stage) startCluster(ctx context.Context) (err error) {
 	for _, t := range tales {
 		crds = append(crds, filepath.Join(cluster.Root(), "examples", t.example, "crd.yaml"))
 	}
-	s.cluster, err = cluster.New(ctx, cluster.Options{Dir: filepath.Join(s.dir, "cluster"), CRDs: crds})
+	s.cluster, err = localplane.New(ctx, localplane.Options{
+		Dir: filepath.Join(s.dir, "cluster"), Assets: s.assets, CRDs: crds,
+	})
 	if err != nil {
 		return err
 	}
 	s.bin, err = s.cluster.InstallKubectl()
-	return err
-}
-
-func (s *stage) startJaeger(ctx context.Context) (err error) {
-	s.jaeger, err = jaeger.New(ctx, jaeger.Options{})
 	return err
 }
 
@@ -77,9 +103,12 @@ func (s *stage) startEngine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.traces, err = openTraces(ctx); err != nil {
+		return err
+	}
 	s.engine, err = serve.Start(ctx, serve.Settings{
 		Kubeconfig: s.cluster.Kubeconfig(), Log: log,
-		Env: append(s.jaeger.Env(), "OTEL_BSP_SCHEDULE_DELAY=200", "OTEL_SERVICE_NAME=hookloop"),
+		Env: append(s.traces.ports.Env(), "OTEL_BSP_SCHEDULE_DELAY=200", "OTEL_SERVICE_NAME=hookloop"),
 	})
 	return err
 }
@@ -94,8 +123,8 @@ func (s *stage) close() error {
 	for _, p := range processes {
 		errs = append(errs, p.Stop(10*time.Second))
 	}
-	if s.jaeger != nil {
-		errs = append(errs, s.jaeger.Stop())
+	if s.traces != nil {
+		errs = append(errs, s.traces.close())
 	}
 	if s.cluster != nil {
 		errs = append(errs, s.cluster.Stop())
@@ -137,5 +166,5 @@ Everything is still running. To look around, in another terminal:
 Hookloop's log: %s
 Traces: %s/api/traces?service=hookloop
 Ctrl-C ends it all.
-`, s.cluster.Kubeconfig(), s.bin, filepath.Join(s.dir, "hookloop.log"), s.jaeger.URL())
+`, s.cluster.Kubeconfig(), s.bin, filepath.Join(s.dir, "hookloop.log"), s.traces.jaeger.URL())
 }

@@ -78,7 +78,7 @@ func (d *door) right() auth.Right {
 // those of clients.
 func open(t *testing.T, clients []byte) *door {
 	t.Helper()
-	t.Parallel()
+	parallel(t)
 	d := &door{Kit: kit.New(t), authority: tlstest.NewAuthority(t)}
 	d.delegate()
 	config, err := d.Cluster.ServiceAccount(t.Context(), d.Namespace, "engine")
@@ -169,11 +169,11 @@ func (d *door) dial(t *testing.T, certificates ...tls.Certificate) streamv1.Gate
 	return streamv1.NewGatewayServiceClient(connection)
 }
 
-// grant applies the YAML of docs/gateway.md, with the kit's names: the ServiceAccount laptop may
-// serve one worker.
+// grant applies the YAML of docs/guides/dial-in.md, with the kit's names: the ServiceAccount laptop
+// may serve one worker.
 func (d *door) grant(t *testing.T) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(cluster.Root(), "docs", "gateway.md"))
+	data, err := os.ReadFile(filepath.Join(cluster.Root(), "docs", "guides", "dial-in.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ type answerer struct {
 // eachAnswerer runs a story with a webhook of version v2, and a hook over gRPC with the Go SDK.
 func eachAnswerer(t *testing.T, story func(t *testing.T, k *kit.Kit, h answerer)) {
 	t.Helper()
+	parallel(t)
 	t.Run("webhook", func(t *testing.T) {
 		k := start(t)
 		h := k.Hook(answerJSON)

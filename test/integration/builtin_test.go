@@ -133,6 +133,7 @@ func TestTerminatingNamespaceAsParent(t *testing.T) {
 // TestNodesAndPodsAsParents has a hook without a status for kinds with a kubelet that writes the
 // status: the status stays.
 func TestNodesAndPodsAsParents(t *testing.T) {
+	parallel(t)
 	for kind, c := range map[string]struct{ parent, object, status string }{
 		"v1/Pod": {
 			"v1/pods", "{apiVersion: v1, kind: Pod, metadata: {name: NAME, labels: {test: $NAME}}, " +

@@ -7,15 +7,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"github.com/hookloop/hookloop/test/kit"
-	"github.com/hookloop/hookloop/test/proc"
 )
 
 // TestHooksChooseTheirCallers has a hook on each SDK that requires the engine's certificate, of an
 // authority and with a name, and a token. The engine's first token is wrong: the parent reports the
 // hook's reason, and the right token fixes it.
 func TestHooksChooseTheirCallers(t *testing.T) {
+	parallel(t)
 	for name, begin := range map[string]func(k *kit.Kit, flags ...string) *proc.Process{
 		"go":         func(k *kit.Kit, flags ...string) *proc.Process { return mirrorWith(k, "mirror", flags...) },
 		"python":     pythonHook,

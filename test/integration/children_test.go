@@ -69,6 +69,7 @@ func awaitSync(k *kit.Kit, name string) {
 }
 
 func TestChildren(t *testing.T) {
+	parallel(t)
 	one := parent("web", page("page", "text: one"))
 	two := parent("web", page("page", "text: two"))
 	cases := map[string]struct {

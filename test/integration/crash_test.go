@@ -12,6 +12,7 @@ import (
 // TestEngineIsKilledBetweenTwoWrites kills an engine after it has created some of ten children, and
 // starts it again. It creates the others, each once, and writes none of the existing ones.
 func TestEngineIsKilledBetweenTwoWrites(t *testing.T) {
+	parallel(t)
 	for _, k := range []int{1, 5, 8} {
 		t.Run(fmt.Sprintf("after write %d of 10", k), func(t *testing.T) { killedAfter(t, k) })
 	}

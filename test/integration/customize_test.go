@@ -121,6 +121,7 @@ func TestRelatedNamespaces(t *testing.T) {
 // TestRelatedRulesThatAreRefused reports the invalid rule on the parent, and recovers with a valid
 // one.
 func TestRelatedRulesThatAreRefused(t *testing.T) {
+	parallel(t)
 	const labels = "labelSelector: {matchLabels: {a: b}}"
 	for name, row := range map[string]struct{ rules, reason, part string }{
 		"null": {"null", "InvalidHookAnswer", "relatedResources[0]: got null, expected an object"},

@@ -173,6 +173,7 @@ func TestTwoDecorators(t *testing.T) {
 }
 
 func TestDecoratorFinalizes(t *testing.T) {
+	parallel(t)
 	for name, leave := range map[string]func(*kit.Kit){
 		"the target is deleted":            func(k *kit.Kit) { k.Delete("Web", "web") },
 		"the target is no longer selected": func(k *kit.Kit) { k.Patch("Web", "web", `metadata: {labels: {a: "no"}}`) },

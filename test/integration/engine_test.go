@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/server"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
-	"github.com/hookloop/hookloop/test/proc"
 	"github.com/hookloop/hookloop/test/serve"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -64,7 +64,7 @@ func stopShared(before goleak.Option) error {
 	}
 	return goleak.Find(before,
 		// The cluster still runs; client-go keeps connections to it for the whole process.
-		goleak.IgnoreAnyFunction("github.com/hookloop/hookloop/test/proc.(*Process).start.func1"),
+		goleak.IgnoreAnyFunction("github.com/hookloop/hookloop/internal/proc.(*Process).start.func1"),
 		goleak.IgnoreAnyFunction("os/exec.(*Cmd).Start.func2"),
 		goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"),
 		goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"),
@@ -74,13 +74,19 @@ func stopShared(before goleak.Option) error {
 // start makes a Kit on the cluster with the shared engine.
 func start(t *testing.T) *kit.Kit {
 	t.Helper()
-	t.Parallel()
-	shared.engine.Do(func() { startEngine(t) })
+	parallel(t)
 	return kit.New(t)
 }
 
-// startEngine starts the shared engine and returns when it is ready. The engine sets loggers and
-// metrics of the whole process, which the tests' own clients use.
+// parallel runs the test beside other parallel tests. The shared engine starts before the first of
+// them, because it sets loggers and metrics of the whole process, which the tests' own clients use.
+func parallel(t *testing.T) {
+	t.Helper()
+	shared.engine.Do(func() { startEngine(t) })
+	t.Parallel()
+}
+
+// startEngine starts the shared engine and returns when it is ready.
 func startEngine(t *testing.T) {
 	t.Helper()
 	admin := cluster.Start(t)
@@ -127,6 +133,6 @@ func mirror(t *testing.T) string {
 }
 
 // settled is the time without writes after which the next step of a story begins.
-const settled = 300 * time.Millisecond
+const settled = 700 * time.Millisecond
 
 func sorted(lines []string) []string { return slices.Sorted(slices.Values(lines)) }

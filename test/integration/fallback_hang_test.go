@@ -12,6 +12,7 @@ import (
 // nothing answers. Its webhook answers within the hook's timeout, until some time after the gRPC
 // hook continues. No child is deleted, written twice or goes back to an earlier edit.
 func TestGRPCHookHangs(t *testing.T) {
+	parallel(t)
 	for name, prefix := range map[string]string{"over a stream": "stream:", "over unary calls": "grpc:"} {
 		t.Run(name, func(t *testing.T) {
 			const parents = 20

@@ -17,6 +17,7 @@ import (
 // webhook answers all operations of a MapController in place of its gRPC hook, and while it is not
 // needed.
 func TestMapHooksWithFallback(t *testing.T) {
+	parallel(t)
 	for name, c := range map[string]struct{ grpc, reason string }{
 		"the webhook answers":   {"127.0.0.1:1", v1alpha1.ReasonWebhook},
 		"the gRPC hook answers": {serveMap(t, copyHook), v1alpha1.ReasonGRPC},

@@ -134,6 +134,7 @@ func (e *edits) judge(history *kit.History) (longest time.Duration, edited time.
 // TestGRPCHookIsKilled kills a gRPC hook under 20 edits a second: its webhook answers until some
 // time after the gRPC hook is back. No child is deleted or written twice.
 func TestGRPCHookIsKilled(t *testing.T) {
+	parallel(t)
 	for name, prefix := range map[string]string{"over a stream": "stream:", "over unary calls": "grpc:"} {
 		t.Run(name, func(t *testing.T) {
 			const parents = 20
@@ -314,6 +315,7 @@ func TestRejectionDoesNotFallBack(t *testing.T) {
 // TestHalfServedFallback has a gRPC hook without a function for finalize, over each mode: the
 // webhook answers that operation, and a deleted parent does not hang.
 func TestHalfServedFallback(t *testing.T) {
+	parallel(t)
 	sync := func(_ context.Context, r *hook.SyncRequest) (*hook.SyncResponse, error) { return answerSDK(r) }
 	for name, prefix := range map[string]string{"over a stream": "stream:", "over unary calls": "grpc:"} {
 		t.Run(name, func(t *testing.T) {

@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"github.com/hookloop/hookloop/sdk/go/hook"
+	"github.com/hookloop/hookloop/server"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/confine"
 	"github.com/hookloop/hookloop/test/kit"
-	"github.com/hookloop/hookloop/test/proc"
 	"github.com/hookloop/hookloop/test/serve"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -41,6 +42,15 @@ func openEntrance(k *kit.Kit) *entrance {
 // openEntranceWithin is openEntrance under a memory limit.
 func openEntranceWithin(k *kit.Kit, limit *confine.Group) *entrance {
 	k.Helper()
+	settings, dial := newGateway(k)
+	engine, labels := engineWithin(k, limit, "--gateway-address="+settings.Address,
+		"--gateway-tls-cert="+settings.TLSCert, "--gateway-tls-key="+settings.TLSKey)
+	return &entrance{k, engine, labels, dial}
+}
+
+// newGateway returns the settings of a gateway, and those of the ServiceAccount laptop to dial it.
+func newGateway(k *kit.Kit) (server.Gateway, hook.Gateway) {
+	k.Helper()
 	authority := tlstest.NewAuthority(k.TB)
 	dir := k.TempDir()
 	write := func(name string, data []byte) string {
@@ -56,12 +66,12 @@ func openEntranceWithin(k *kit.Kit, limit *confine.Group) *entrance {
 	}
 	certificate, key := authority.Issue("gateway")
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
-	engine, labels := engineWithin(k, limit, "--gateway-address="+address,
-		"--gateway-tls-cert="+write("tls.crt", certificate), "--gateway-tls-key="+write("tls.key", key))
 	k.Apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: laptop}}")
-	return &entrance{k, engine, labels, hook.Gateway{
-		Address: address, CAFile: write("ca.crt", authority.PEM), TokenFile: write("token", []byte(tokenOf(k, "hookloop"))),
-	}}
+	return server.Gateway{
+			Address: address, TLSCert: write("tls.crt", certificate), TLSKey: write("tls.key", key), Audience: "hookloop",
+		}, hook.Gateway{
+			Address: address, CAFile: write("ca.crt", authority.PEM), TokenFile: write("token", []byte(tokenOf(k, "hookloop"))),
+		}
 }
 
 // tokenOf creates a token of the ServiceAccount laptop for an audience.

@@ -21,6 +21,7 @@ func awaitFinalizer(k *kit.Kit, want bool) {
 }
 
 func TestFinalizerGoesWithItsController(t *testing.T) {
+	parallel(t)
 	hook := mirror(t)
 	cases := map[string]func(*kit.Kit){
 		"the controller is deleted": func(k *kit.Kit) { k.Delete(kit.CompositeController, k.Name) },
@@ -74,6 +75,7 @@ func ownRecord(k *kit.Kit) string { return "--leader-election-namespace=" + k.Na
 // no engine runs. The controller is deleted immediately, so that an uninstall may remove the engine
 // first. The next engine removes the parents' finalizers.
 func TestFinalizerGoesThoughTheEngineIsDown(t *testing.T) {
+	parallel(t)
 	hook := mirror(t)
 	cases := map[string]func(*kit.Kit, map[string]any){
 		"the controller is deleted": func(k *kit.Kit, _ map[string]any) {

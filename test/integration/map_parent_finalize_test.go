@@ -88,6 +88,7 @@ var leaves = map[string]func(*kit.Kit){
 // TestMapFinalize asks the finalize hook about every part of a parent that leaves. The finalizer
 // goes when the hook has finished with all of them, also if an input goes meanwhile.
 func TestMapFinalize(t *testing.T) {
+	parallel(t)
 	for name, leave := range leaves {
 		t.Run(name, func(t *testing.T) {
 			k := start(t)
@@ -121,6 +122,7 @@ func TestMapFinalize(t *testing.T) {
 
 // TestMapFinalizeWithoutParts removes the finalizer of a parent without inputs and outputs.
 func TestMapFinalizeWithoutParts(t *testing.T) {
+	parallel(t)
 	for name, leave := range leaves {
 		t.Run(name, func(t *testing.T) {
 			k := start(t)
@@ -137,6 +139,7 @@ func TestMapFinalizeWithoutParts(t *testing.T) {
 // TestMapFinalizerGoesWithItsController removes the finalizer when the MapController is deleted, or
 // declares no finalize hook any more.
 func TestMapFinalizerGoesWithItsController(t *testing.T) {
+	parallel(t)
 	for name, leave := range map[string]func(*kit.Kit){
 		"the controller is deleted": func(k *kit.Kit) { k.Delete(kit.MapController, k.Name) },
 		"finalize is declared no more": func(k *kit.Kit) {

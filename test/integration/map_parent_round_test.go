@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -73,6 +74,45 @@ func TestMapRounds(t *testing.T) {
 		t.Errorf("an input was edited: asked %v, want %v", got, before)
 	}
 	k.Patch("Web", "web", "metadata: {finalizers: null}")
+}
+
+// TestMapFirstQuestionsComeFirst builds a parent of many inputs: the hook is asked about all of
+// them before it is asked about one again with the output that it has returned. It sees each output
+// once.
+func TestMapFirstQuestionsComeFirst(t *testing.T) {
+	const n, inFlight = 200, 50
+	k := start(t)
+	var mu sync.Mutex // guards the numbers below
+	var again int     // questions with an output
+	var late int      // questions without one after the first with one
+	hook := k.Hook(func(r kit.Request) any {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(r.Outputs["ConfigMap.v1"]) > 0 {
+			again++
+		} else if again > 0 {
+			late++
+		}
+		return copies(r)
+	})
+	runMap(k, kit.Mapping{Map: hook.URL})
+	secrets(k, n)
+	k.Apply(mapped)
+	k.EventuallyWithin(time.Minute, "the hook is asked about all outputs", func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		if again < n {
+			return fmt.Errorf("%d of %d", again, n)
+		}
+		return nil
+	})
+	k.Settled(settled)
+	mu.Lock()
+	defer mu.Unlock()
+	if again != n || late > inFlight {
+		t.Errorf("%d questions with an output, %d questions without after the first of them; want %d, at most %d",
+			again, late, n, inFlight)
+	}
 }
 
 // TestMapResync asks about all inputs in each resync period, without a write.

@@ -130,6 +130,7 @@ func TestMapParts(t *testing.T) {
 // TestMapMarks edits and removes marks of outputs. They are restored, and no output is created or
 // deleted. With server-side apply there is no last-applied state to restore them from.
 func TestMapMarks(t *testing.T) {
+	parallel(t)
 	for _, strategy := range []string{"dynamic-apply", "server-side-apply"} {
 		t.Run(strategy, func(t *testing.T) {
 			k := start(t)
@@ -276,6 +277,7 @@ func TestMapFlip(t *testing.T) {
 
 // TestMapBadAnswers refuses answers about one input, named in an Event. The other input is mapped.
 func TestMapBadAnswers(t *testing.T) {
+	parallel(t)
 	bad := map[string]string{
 		"kind":     `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x"}}`,
 		"nameless": `{"apiVersion":"v1","kind":"ConfigMap","metadata":{}}`,

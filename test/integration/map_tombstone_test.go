@@ -13,6 +13,7 @@ import (
 // TestMapTombstoneFails has a tombstone hook that fails, hangs, or keeps an output that does not
 // exist: no output is deleted, and the fault is in the parent's status until the hook has answered.
 func TestMapTombstoneFails(t *testing.T) {
+	parallel(t)
 	bad := map[string]struct {
 		answer func(kit.Request) any
 		reason string
@@ -35,7 +36,7 @@ func TestMapTombstoneFails(t *testing.T) {
 				}
 				return mapPages(r)
 			}).URL
-			runPages(k, kit.Mapping{Map: hook, Tombstone: hook, Timeout: "500ms"})
+			runPages(k, kit.Mapping{Map: hook, Tombstone: hook, Timeout: timeoutFor(b.reason)})
 			input(k, "a", "map: me, pages: '2', text: one")
 			input(k, "b", "map: me, pages: '2', text: one")
 			awaitPages(k, "a-0 one", "a-1 one", "b-0 one", "b-1 one")

@@ -50,6 +50,7 @@ func TestMapControllerWithInputThatIsNotServed(t *testing.T) {
 
 // TestMapControllersThatAreRefused by their condition, with the field in the message.
 func TestMapControllersThatAreRefused(t *testing.T) {
+	parallel(t)
 	for name, c := range map[string]struct {
 		mapping         kit.Mapping
 		reason, message string

@@ -88,7 +88,7 @@ func serveMap(t *testing.T, h hook.Mapper) string {
 	select {
 	case a := <-address:
 		return a
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the hook does not listen")
 		return ""
 	}
@@ -132,6 +132,7 @@ func secret(name, text string) string {
 
 // TestMapHooks runs a parent with its inputs from creation to deletion, over each transport.
 func TestMapHooks(t *testing.T) {
+	parallel(t)
 	for name, address := range map[string]func(*kit.Kit) string{
 		"webhook v1": func(k *kit.Kit) string { return k.Hook(copiesByJSON).URL },
 		"webhook v2": func(k *kit.Kit) string { return k.Hook(copiesByJSON).URL },

@@ -25,7 +25,7 @@ spec:
 // TestEngineWithoutTheCRDOfMapControllers is ready in a cluster that has Metacontroller's CRDs
 // only, and runs MapControllers as soon as their CRD is installed.
 func TestEngineWithoutTheCRDOfMapControllers(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	crd := func(plural string) string {

@@ -7,9 +7,9 @@ import (
 	"os"
 	"strings"
 
+	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	"github.com/hookloop/hookloop/test/kit"
-	"github.com/hookloop/hookloop/test/proc"
 )
 
 // asHook is an environment variable that turns the test program into a hook. Its value is a part of

@@ -124,6 +124,7 @@ func TestIgnoreStatusChangesWithoutGenerations(t *testing.T) {
 // TestOptOut removes a parent from its controller's selection. The finalize hook is asked; without
 // one the children stay.
 func TestOptOut(t *testing.T) {
+	parallel(t)
 	for name, finalize := range map[string]bool{"with a finalize hook": true, "without one": false} {
 		t.Run(name, func(t *testing.T) {
 			k := start(t)

@@ -127,7 +127,7 @@ type surface struct {
 func TestPublicSurface(t *testing.T) {
 	k := start(t)
 	s := &surface{Kit: k, t: t, hook: newRecordingHook(t), complete: map[string]bool{}}
-	spans, log := newSpanSink(t), &safeBuffer{}
+	spans, log := newSpanSink(k), &safeBuffer{}
 	engine, labels := loggingEngine(k, log, "--tracing-endpoint="+spans.url, "--rewrite-limit=5", "--rewrite-pause=1h")
 	s.declare(labels)
 	s.runComposite()

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
 	"github.com/hookloop/hookloop/test/serve"
 	collectorv1 "go.opentelemetry.io/proto/otlp/collector/trace/v1"
@@ -36,6 +37,7 @@ func golden(t *testing.T, name, text string) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		writePages(t)
 		return
 	}
 	want, err := os.ReadFile(file)
@@ -48,6 +50,20 @@ func golden(t *testing.T, name, text string) {
 			file,
 			diff,
 		)
+	}
+}
+
+// writePages writes the pages of the reference that are made from these files.
+func writePages(t *testing.T) {
+	t.Helper()
+	for _, page := range []string{"metrics", "flags"} {
+		text, err := exec.Command(filepath.Join(cluster.Root(), "tools", "surface.sh"), page).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(cluster.Root(), "docs", "reference", page+".md"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -81,7 +97,9 @@ func lines(set map[string]bool) string {
 func helpTexts(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
-	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"trace", "--help"}, {"version", "--help"}} {
+	for _, args := range [][]string{
+		{"--help"}, {"dev", "--help"}, {"serve", "--help"}, {"trace", "--help"}, {"version", "--help"},
+	} {
 		out, err := exec.CommandContext(t.Context(), serve.Program("hookloop"), args...).
 			Output()
 		if err != nil {
@@ -167,19 +185,21 @@ func logLines(t *testing.T, log string) string {
 }
 
 // spanSink is an OTLP collector that keeps names of spans, and the names of their attributes and
-// events.
+// events. It leaves out those of other tests' controllers, which every engine skips.
 type spanSink struct {
 	url string
+	// kit is the test's own name.
+	kit string
 
 	mu    sync.Mutex // guards spans
 	spans map[string]map[string]bool
 }
 
-func newSpanSink(t *testing.T) *spanSink {
-	t.Helper()
-	s := &spanSink{spans: map[string]map[string]bool{}}
+func newSpanSink(k *kit.Kit) *spanSink {
+	k.Helper()
+	s := &spanSink{kit: k.Name, spans: map[string]map[string]bool{}}
 	server := httptest.NewServer(s)
-	t.Cleanup(server.Close)
+	k.Cleanup(server.Close)
 	s.url = server.URL
 	return s
 }
@@ -201,11 +221,16 @@ func (s *spanSink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, resource := range request.GetResourceSpans() {
 		for _, scope := range resource.GetScopeSpans() {
 			for _, span := range scope.GetSpans() {
-				s.add(span)
+				if name := kitName.FindString(span.GetName()); name == "" || name == s.kit {
+					s.add(span)
+				}
 			}
 		}
 	}
 }
+
+// kitName is the name of a Kit.
+var kitName = regexp.MustCompile(`\bt[0-9a-f]{6}\b`)
 
 // instances are the parts of spans' names that name one resource or controller.
 var instances = []struct {

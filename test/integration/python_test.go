@@ -5,9 +5,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
-	"github.com/hookloop/hookloop/test/proc"
 )
 
 // pythonHook starts a hook on the SDK in Python, in a process of its own.
@@ -32,6 +32,7 @@ func pythonHook(k *kit.Kit, flags ...string) *proc.Process {
 
 // TestHookInPython runs a parent from creation to deletion with a hook on the SDK in Python.
 func TestHookInPython(t *testing.T) {
+	parallel(t)
 	for _, mode := range []string{"grpc", "stream"} {
 		t.Run(mode, func(t *testing.T) {
 			k := start(t)

@@ -21,7 +21,7 @@ import (
 // upgrade of a control plane. After each restart, the engine acts on an edit without a growing
 // delay; the test logs the time.
 func TestAPIServerRestarts(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	c, err := cluster.New(ctx, cluster.Options{})

@@ -37,6 +37,7 @@ func TestStatusIsTheHooks(t *testing.T) {
 }
 
 func TestResync(t *testing.T) {
+	parallel(t)
 	cases := map[string]struct {
 		period int64
 		answer map[string]any

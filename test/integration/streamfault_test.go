@@ -154,6 +154,7 @@ func once(f fault) fault {
 // The parent reports the fault, the hook gets the reason, nothing wrong is written, other parents
 // are served, and everything recovers when the hook does.
 func TestBadStreams(t *testing.T) {
+	parallel(t)
 	for name, c := range badStreams {
 		t.Run("the hook "+name, func(t *testing.T) { c.run(t, start(t)) })
 	}

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/test/bench/wire"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
-	"github.com/hookloop/hookloop/test/proc"
 )
 
 // TestStreamUnderLoad kills hooks and the engine while sixty parents are edited without a pause.

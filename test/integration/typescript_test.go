@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
-	"github.com/hookloop/hookloop/test/proc"
 )
 
 // typescriptHook starts a hook on the SDK in TypeScript, in a process of its own.
@@ -29,6 +29,7 @@ func typescriptHook(k *kit.Kit, flags ...string) *proc.Process {
 // TestHookInTypeScript runs a parent from creation to deletion with a hook on the SDK in
 // TypeScript.
 func TestHookInTypeScript(t *testing.T) {
+	parallel(t)
 	for _, mode := range []string{"grpc", "stream"} {
 		t.Run(mode, func(t *testing.T) {
 			k := start(t)

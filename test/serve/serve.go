@@ -15,13 +15,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/confine"
-	"github.com/hookloop/hookloop/test/proc"
 )
 
 // StartTimeout bounds the start of a process.
-const StartTimeout = 30 * time.Second
+const StartTimeout = 2 * time.Minute
 
 // Settings configure an engine.
 type Settings struct {

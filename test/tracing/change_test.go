@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/internal/engine/change"
+	reading "github.com/hookloop/hookloop/internal/jaeger"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/jaeger"
 	"github.com/hookloop/hookloop/test/kit"
@@ -32,7 +33,7 @@ func TestChangeIsOneTrace(t *testing.T) {
 	k.Settled(silence)
 	id := changeOf(k, k.Get("Greeting", "hello"))
 	trace := await(k, j, id, len(k.Writes(mark)))
-	t.Log(jaeger.Tree(trace))
+	t.Log(reading.Tree(trace))
 	if diff := cmp.Diff([]string{"hello-grpc", "hookloop"}, trace.Services()); diff != "" {
 		t.Errorf("services (-want +got):\n%s", diff)
 	}
@@ -40,7 +41,7 @@ func TestChangeIsOneTrace(t *testing.T) {
 	for _, sync := range trace.Named("sync") {
 		checkSync(t, trace, sync, id)
 	}
-	checkWrites(t, []*jaeger.Trace{trace}, k.Writes(mark))
+	checkWrites(t, []*reading.Trace{trace}, k.Writes(mark))
 
 	mark = k.Mark()
 	uid := k.Get("v1/Service", "hello").GetUID()
@@ -64,11 +65,11 @@ func changeOf(k *kit.Kit, parent *unstructured.Unstructured) change.ID {
 
 // await waits until Jaeger has a change's trace: its root, at least as many writes as the audit
 // log, and the hook's spans for each question.
-func await(k *kit.Kit, j *jaeger.Jaeger, id change.ID, writes int) *jaeger.Trace {
+func await(k *kit.Kit, j *jaeger.Jaeger, id change.ID, writes int) *reading.Trace {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(k.Context(), kit.Deadline)
 	defer cancel()
-	trace, err := j.Await(ctx, id.Trace.String(), func(t *jaeger.Trace) bool {
+	trace, err := j.Await(ctx, id.Trace.String(), func(t *reading.Trace) bool {
 		complete := len(t.Named("change")) > 0 && len(t.Writes()) >= writes
 		for _, ask := range t.Named("ask") {
 			complete = complete && len(ofHook(t, ask)) > 0
@@ -77,7 +78,7 @@ func await(k *kit.Kit, j *jaeger.Jaeger, id change.ID, writes int) *jaeger.Trace
 	})
 	if err != nil {
 		if trace != nil {
-			k.Log(jaeger.Tree(trace))
+			k.Log(reading.Tree(trace))
 		}
 		k.Fatalf("want %d writes: %v", writes, err)
 	}
@@ -86,7 +87,7 @@ func await(k *kit.Kit, j *jaeger.Jaeger, id change.ID, writes int) *jaeger.Trace
 
 // checkRoot checks that the root is one span with the derived id, and that all below it are syncs,
 // none of which begins before it.
-func checkRoot(t *testing.T, trace *jaeger.Trace, id change.ID) {
+func checkRoot(t *testing.T, trace *reading.Trace, id change.ID) {
 	t.Helper()
 	roots := trace.Children("")
 	if len(roots) != 1 || !roots[0].Is("change") || roots[0].ID != id.Root.String() {
@@ -107,7 +108,7 @@ var stages = []string{"observe", "ask Sync", "plan", "act", "report"}
 
 // checkSync checks that a sync belongs to the change, has its stages as children in order, with
 // writes below act or report, and the hook's own span within ask.
-func checkSync(t *testing.T, trace *jaeger.Trace, sync jaeger.Span, id change.ID) {
+func checkSync(t *testing.T, trace *reading.Trace, sync reading.Span, id change.ID) {
 	t.Helper()
 	if sync.Parent != id.Root.String() {
 		t.Errorf("a sync's parent is %s, want the change", sync.Parent)
@@ -126,7 +127,7 @@ func checkSync(t *testing.T, trace *jaeger.Trace, sync jaeger.Span, id change.ID
 	}
 }
 
-func checkStage(t *testing.T, trace *jaeger.Trace, stage jaeger.Span) {
+func checkStage(t *testing.T, trace *reading.Trace, stage reading.Span) {
 	t.Helper()
 	below := trace.Children(stage.ID)
 	switch stage.Operation {
@@ -141,7 +142,7 @@ func checkStage(t *testing.T, trace *jaeger.Trace, stage jaeger.Span) {
 			}
 		}
 	case "act", "report":
-		if slices.ContainsFunc(below, func(s jaeger.Span) bool { return !s.IsWrite() }) {
+		if slices.ContainsFunc(below, func(s reading.Span) bool { return !s.IsWrite() }) {
 			t.Errorf("below %s is %+v, want writes only", stage.Operation, below)
 		}
 	default:
@@ -153,8 +154,8 @@ func checkStage(t *testing.T, trace *jaeger.Trace, stage jaeger.Span) {
 
 // ofHook returns the hook process's spans below a span; the engine's own span of the call is
 // between.
-func ofHook(trace *jaeger.Trace, span jaeger.Span) []jaeger.Span {
-	var found []jaeger.Span
+func ofHook(trace *reading.Trace, span reading.Span) []reading.Span {
+	var found []reading.Span
 	for _, s := range trace.Children(span.ID) {
 		if s.Service == "hello-grpc" {
 			found = append(found, s)
@@ -171,7 +172,7 @@ var requests = map[string]string{
 }
 
 // checkWrites compares the successful writes in traces with those in the audit log, one to one.
-func checkWrites(t *testing.T, traces []*jaeger.Trace, seen []cluster.Write) {
+func checkWrites(t *testing.T, traces []*reading.Trace, seen []cluster.Write) {
 	t.Helper()
 	var want, got []string
 	for _, w := range seen {
@@ -197,7 +198,7 @@ func checkWrites(t *testing.T, traces []*jaeger.Trace, seen []cluster.Write) {
 }
 
 // written returns a write's span in the form of the audit log.
-func written(s jaeger.Span) string {
+func written(s reading.Span) string {
 	plural, groupVersion, _ := strings.Cut(s.Tags["hookloop.write.resource"], ".")
 	group, _, grouped := strings.Cut(groupVersion, "/")
 	if !grouped {
@@ -211,15 +212,15 @@ func written(s jaeger.Span) string {
 // the change.
 func checkRepair(t *testing.T, k *kit.Kit, j *jaeger.Jaeger, id change.ID, writes []cluster.Write) {
 	t.Helper()
-	var repairs []*jaeger.Trace
+	var repairs []*reading.Trace
 	k.Eventually("the repair's traces", func() error {
-		found, err := j.Find(k.Context(), jaeger.Search{
+		found, err := j.Find(k.Context(), reading.Search{
 			Service: "hookloop", Tags: map[string]string{"k8s.namespace.name": k.Namespace, "hookloop.parent.name": "hello"},
 		})
 		if err != nil {
 			return err
 		}
-		repairs = slices.DeleteFunc(found, func(t *jaeger.Trace) bool { return !linksTo(t, id) })
+		repairs = slices.DeleteFunc(found, func(t *reading.Trace) bool { return !linksTo(t, id) })
 		n := 0
 		for _, t := range repairs {
 			n += len(t.Writes())
@@ -232,16 +233,16 @@ func checkRepair(t *testing.T, k *kit.Kit, j *jaeger.Jaeger, id change.ID, write
 	checkWrites(t, repairs, writes)
 	for _, r := range repairs {
 		if len(r.Writes()) == 0 && len(r.Named("sync")) > 0 {
-			t.Errorf("a sync that changed nothing is exported:\n%s", jaeger.Tree(r))
+			t.Errorf("a sync that changed nothing is exported:\n%s", reading.Tree(r))
 		}
 		if r.ID == id.Trace.String() || len(r.Named("change")) > 0 {
-			t.Errorf("a repair is in the change's trace:\n%s", jaeger.Tree(r))
+			t.Errorf("a repair is in the change's trace:\n%s", reading.Tree(r))
 		}
 	}
 }
 
 // linksTo reports whether a trace's root links to a change.
-func linksTo(t *jaeger.Trace, id change.ID) bool {
-	want := jaeger.Link{TraceID: id.Trace.String(), SpanID: id.Root.String()}
-	return slices.ContainsFunc(t.Children(""), func(s jaeger.Span) bool { return slices.Contains(s.Links, want) })
+func linksTo(t *reading.Trace, id change.ID) bool {
+	want := reading.Link{TraceID: id.Trace.String(), SpanID: id.Root.String()}
+	return slices.ContainsFunc(t.Children(""), func(s reading.Span) bool { return slices.Contains(s.Links, want) })
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/internal/engine/report"
-	"github.com/hookloop/hookloop/test/jaeger"
+	reading "github.com/hookloop/hookloop/internal/jaeger"
 	"github.com/hookloop/hookloop/test/serve"
 )
 
@@ -23,7 +23,7 @@ func TestTraceCommand(t *testing.T) {
 		{resource + "/hello"},
 		{resource, "hello", "--ui", "http://localhost:16686/"},
 	} {
-		all := append([]string{"trace", "--kubeconfig", k.Cluster.Kubeconfig(), "-n", k.Namespace}, args...)
+		all := append([]string{"trace", "-o", "id", "--kubeconfig", k.Cluster.Kubeconfig(), "-n", k.Namespace}, args...)
 		out, err := exec.CommandContext(t.Context(), serve.Program("hookloop"), all...).CombinedOutput()
 		if err != nil || !strings.HasSuffix(strings.TrimSpace(string(out)), id) {
 			t.Errorf("hookloop %s = %q, %v; want %s", strings.Join(all, " "), out, err, id)
@@ -51,11 +51,11 @@ func TestStartIsATrace(t *testing.T) {
 		}
 		return nil
 	})
-	trace, err := j.Await(t.Context(), id, func(t *jaeger.Trace) bool { return len(t.Named("start")) > 0 })
+	trace, err := j.Await(t.Context(), id, func(t *reading.Trace) bool { return len(t.Named("start")) > 0 })
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log(jaeger.Tree(trace))
+	t.Log(reading.Tree(trace))
 	for _, s := range trace.Children("") {
 		if !strings.HasPrefix(s.Operation, "start composite/") {
 			t.Errorf("a root is %q, want the start of a controller", s.Operation)

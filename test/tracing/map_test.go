@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/internal/engine/change"
+	reading "github.com/hookloop/hookloop/internal/jaeger"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/jaeger"
 	"github.com/hookloop/hookloop/test/kit"
@@ -70,13 +71,13 @@ func TestChangeOfAMapParentIsOneTrace(t *testing.T) {
 	})
 	k.Settled(silence)
 	id := changeOf(k, k.Get("Greeting", "hello"))
-	trace, err := j.Await(k.Context(), id.Trace.String(), func(t *jaeger.Trace) bool {
+	trace, err := j.Await(k.Context(), id.Trace.String(), func(t *reading.Trace) bool {
 		return len(t.Named("change")) > 0 && len(t.Writes()) >= 3
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log(jaeger.Tree(trace))
+	t.Log(reading.Tree(trace))
 	checkRoot(t, trace, id)
 	var parts []string
 	for _, sync := range trace.Named("sync") {
@@ -110,22 +111,22 @@ func TestChangeOfAMapParentIsOneTrace(t *testing.T) {
 // part, with a link to the change of the parent.
 func checkInputChange(t *testing.T, k *kit.Kit, j *jaeger.Jaeger, id change.ID, writes []cluster.Write) {
 	t.Helper()
-	var found []*jaeger.Trace
+	var found []*reading.Trace
 	k.Eventually("the trace of the input", func() error {
-		linked, err := j.Find(k.Context(), jaeger.Search{
+		linked, err := j.Find(k.Context(), reading.Search{
 			Service: "hookloop", Tags: map[string]string{"hookloop.part": "Secret/" + k.Namespace + "/in-1"},
 		})
 		if err != nil {
 			return err
 		}
-		found = slices.DeleteFunc(linked, func(t *jaeger.Trace) bool { return !linksTo(t, id) })
+		found = slices.DeleteFunc(linked, func(t *reading.Trace) bool { return !linksTo(t, id) })
 		if len(found) == 0 || len(found[0].Writes()) == 0 {
 			return fmt.Errorf("%d traces link to the change", len(found))
 		}
 		return nil
 	})
 	if len(found) != 1 || found[0].ID == id.Trace.String() || len(found[0].Named("change")) > 0 {
-		t.Fatalf("the input has %d traces, want one of its own:\n%s", len(found), jaeger.Tree(found[0]))
+		t.Fatalf("the input has %d traces, want one of its own:\n%s", len(found), reading.Tree(found[0]))
 	}
 	checkWrites(t, found, writes)
 }

@@ -1,0 +1,83 @@
+package integration
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/trace"
+)
+
+// TestActorsInOneTrace changes the object on top twice: each change is one trace through all
+// actors. A change of a child by someone else is another trace.
+func TestActorsInOneTrace(t *testing.T) {
+	k, running := startDatabase(t)
+	k.Apply("apiVersion: $GROUP/v1\nkind: MatrixOneCluster\nmetadata: {name: mo, namespace: $NS}\nspec: {size: 3}")
+	for _, tier := range []string{"log-mo", "dn-mo", "cn-mo"} {
+		makeReady(k, tier, "true")
+	}
+	awaitActor(k, "MatrixOneCluster", "mo", "Ready", "True", "it runs")
+	wantTrace(t, running, "reconcile cluster", "action Sync", "create LogService."+k.Group+"/v1", "reconcile log",
+		"reconcile dn", "reconcile cn", "action CreateConfig", "create ConfigMap.v1")
+
+	running.spans.Reset()
+	k.Patch("MatrixOneCluster", "mo", `{"spec":{"size":5}}`)
+	k.Eventually("the CNGroup has the size 5", func() error {
+		if status := fmt.Sprint(k.Get("CNGroup", "mo").Object["status"]); !strings.Contains(status, "size:5") {
+			return fmt.Errorf("its status is %s", status)
+		}
+		return nil
+	})
+	second := wantTrace(t, running, "reconcile cluster", "action Sync", "update CNGroup."+k.Group+"/v1", "reconcile log",
+		"reconcile dn", "reconcile cn", "action Resize", "update ConfigMap.v1")
+
+	running.spans.Reset()
+	k.Patch("LogService", "mo", `{"spec":{"size":7}}`)
+	k.Eventually("the LogService is resized", func() error {
+		for _, s := range running.spans.GetSpans() {
+			if s.Name != "action Resize" {
+				continue
+			}
+			if s.SpanContext.TraceID() == second {
+				k.Error("the user's change of the LogService is in the trace of the cluster's change")
+			}
+			return nil
+		}
+		return errors.New("there is no span of the action Resize")
+	})
+}
+
+// wantTrace expects that one trace has spans with all of the names, and returns it.
+func wantTrace(t *testing.T, a *actors, names ...string) trace.TraceID {
+	t.Helper()
+	traces := map[trace.TraceID]bool{}
+	for _, s := range a.spans.GetSpans() {
+		traces[s.SpanContext.TraceID()] = true
+	}
+	var best []string
+	for id := range traces {
+		present := namesIn(a, id)
+		missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(present, name) })
+		if len(missing) == 0 {
+			return id
+		}
+		if best == nil || len(missing) < len(best) {
+			best = missing
+		}
+	}
+	t.Errorf("none of %d traces has all spans; the best lacks %q", len(traces), best)
+	return trace.TraceID{}
+}
+
+// namesIn returns the names of the spans of a trace.
+func namesIn(a *actors, id trace.TraceID) []string {
+	var names []string
+	for _, s := range a.spans.GetSpans() {
+		if s.SpanContext.TraceID() == id {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}

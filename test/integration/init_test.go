@@ -1,0 +1,201 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/internal/hookprocess"
+	"github.com/hookloop/hookloop/internal/scaffold"
+	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/test/kit"
+	"github.com/hookloop/hookloop/test/serve"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// building is how long a step may take that compiles a hook.
+const building = 4 * time.Minute
+
+// newProject is a project that "hookloop init" has written for a test.
+type newProject struct {
+	*kit.Kit
+	language, kind, dir string
+	// env is the environment of its commands: dependencies that are installed already.
+	env  []string
+	hook *hookprocess.Process
+}
+
+// TestInit goes the way of a new user in every language and kind of controller: hookloop init, the
+// project's own tests, its hook, an object, and a change of the object.
+func TestInit(t *testing.T) {
+	for _, language := range scaffold.Languages {
+		t.Run(language, func(t *testing.T) {
+			parallel(t)
+			folder := t.TempDir() // the kinds share what they install there
+			for _, kind := range scaffold.Kinds {
+				t.Run(kind, func(t *testing.T) {
+					k, began := kit.New(t), time.Now()
+					p := &newProject{k, language, kind, filepath.Join(t.TempDir(), k.Name), nil, nil}
+					p.run(".", serve.Program("hookloop"), "init", k.Name, "--lang", language, "--kind", kind,
+						"--group", k.Group, "--dir", p.dir, "--sdk", cluster.Root())
+					p.install(folder)
+					p.run(p.dir, "make", "test")
+					tested := time.Since(began)
+					p.start()
+					p.seesChanges()
+					t.Logf("from init to a change on the control plane in %.1f s, the tests after %.1f s",
+						time.Since(began).Seconds(), tested.Seconds())
+				})
+			}
+		})
+	}
+}
+
+// run runs a command, and returns its output.
+func (p *newProject) run(dir, program string, args ...string) string {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(p.Context(), building)
+	defer cancel()
+	command := exec.CommandContext(ctx, program, args...)
+	command.Dir, command.Env = dir, append(os.Environ(), p.env...)
+	var out bytes.Buffer
+	command.Stdout, command.Stderr = &out, &out
+	if err := command.Run(); err != nil {
+		p.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, out.String())
+	}
+	return out.String()
+}
+
+// install gives the project the dependencies that this repository has installed, because a test
+// must not depend on registries.
+func (p *newProject) install(shared string) {
+	p.Helper()
+	bin := filepath.Join(cluster.Root(), ".cache", "bin")
+	p.env = append(p.env, "HOOKLOOP="+serve.Program("hookloop"), "KUBECONFIG="+p.Cluster.Kubeconfig())
+	switch p.language {
+	case "go":
+		// -mod=mod writes go.sum from the modules that are cached; "go mod tidy" would also read those of
+		// the dependencies' tests.
+		p.env = append(p.env, "CONTROLLER_GEN="+filepath.Join(bin, "controller-gen"), "GOFLAGS=-mod=mod -buildvcs=false",
+			"GOPROXY=off")
+		p.must(os.WriteFile(filepath.Join(p.dir, "go.sum"), nil, 0o600))
+	case "python":
+		p.env = append(p.env, "PYTHON=/usr/bin/python3", "VENV="+filepath.Join(shared, "venv"), "PIP_NO_INDEX=1",
+			"PYTHONDONTWRITEBYTECODE=1")
+	case "typescript":
+		p.link(filepath.Join(cluster.Root(), "sdk", "typescript"))
+	}
+}
+
+// link makes node_modules as "npm install" does, with links to the SDK and its dependencies.
+func (p *newProject) link(sdk string) {
+	p.Helper()
+	modules := filepath.Join(p.dir, "node_modules")
+	for link, target := range map[string]string{
+		"@hookloop/hook": sdk,
+		"@types/node":    filepath.Join(sdk, "node_modules", "@types", "node"),
+		"typescript":     filepath.Join(sdk, "node_modules", "typescript"),
+		"yaml":           filepath.Join(sdk, "node_modules", "yaml"),
+		".bin/tsc":       filepath.Join(sdk, "node_modules", "typescript", "bin", "tsc"),
+	} {
+		link = filepath.Join(modules, link)
+		p.must(errors.Join(os.MkdirAll(filepath.Dir(link), 0o750), os.Symlink(target, link)))
+	}
+	p.must(os.WriteFile(filepath.Join(modules, ".package-lock.json"), []byte("{}"), 0o600))
+}
+
+func (p *newProject) must(err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+// start applies the CRD, runs the hook by the command of "make dev", and declares the controller
+// with the hook's address, as "hookloop dev" does.
+func (p *newProject) start() {
+	p.Helper()
+	if p.kind != "decorator" {
+		p.ApplyFile(filepath.Join(p.dir, "manifests", "crd.yaml"))
+	}
+	controller := &unstructured.Unstructured{}
+	text, err := os.ReadFile(filepath.Join(p.dir, "manifests", "controller.yaml"))
+	p.must(err)
+	p.must(yaml.Unmarshal(text, &controller.Object))
+	p.must(hookprocess.Redirect(controller, p.runHook()))
+	p.must(p.TryApply(controller))
+	kind := controller.GetAPIVersion() + "/" + controller.GetKind()
+	p.Cleanup(func() { p.Delete(kind, p.Name) })
+	p.AwaitReadyOf(kind, v1alpha1.ReasonRunning)
+}
+
+// runHook starts the hook, or starts it again, and returns its address.
+func (p *newProject) runHook() string {
+	p.Helper()
+	lines := strings.Split(strings.TrimSpace(p.run(p.dir, "make", "-n", "dev")), "\n")
+	_, command, found := strings.Cut(lines[len(lines)-1], " -- ")
+	if !found {
+		p.Fatalf("make dev runs %q, expected hookloop dev with the hook's command after --", lines)
+	}
+	if p.hook != nil {
+		p.hook.Stop()
+	}
+	var err error
+	p.hook, err = hookprocess.Start(p.Context(), hookprocess.Spec{
+		Command: []string{"sh", "-c", command}, Dir: p.dir, Env: p.env, Output: p.Output(), Timeout: building,
+	})
+	p.must(err)
+	p.Cleanup(p.hook.Stop)
+	return p.hook.Address()
+}
+
+// seesChanges applies the project's sample, then changes it, and waits for the results.
+func (p *newProject) seesChanges() {
+	p.Helper()
+	sample, err := os.ReadFile(filepath.Join(p.dir, "sample.yaml"))
+	p.must(err)
+	text := strings.NewReplacer("namespace: default", "namespace: "+p.Namespace, "name: sample-a", "name: "+p.Name+"-a").
+		Replace(string(sample))
+	p.Apply(text)
+	if p.kind == "decorator" {
+		p.sees("v1/Service", "sample", `"port":8080`)
+		p.Apply(strings.Replace(text, `port: "8080"`, `port: "9090"`, 1))
+		p.sees("v1/Service", "sample", `"port":9090`)
+		return
+	}
+	name := "sample-1"
+	if p.kind == "map" {
+		p.Namespace, name = p.Name+"-a", "sample"
+	}
+	p.sees("v1/ConfigMap", name, `"message":"HELLO!"`)
+	p.Apply(strings.Replace(text, "message: Hello", "message: Goodbye", 1))
+	p.sees("v1/ConfigMap", name, `"message":"GOODBYE!"`)
+}
+
+// sees waits until the JSON of an object contains a text.
+func (p *newProject) sees(kind, name, want string) {
+	p.Helper()
+	p.EventuallyWithin(building, kind+" "+name+" with "+want, func() error {
+		o, err := p.Lookup(kind, name)
+		if err != nil {
+			return err
+		}
+		data, err := o.MarshalJSON()
+		if err != nil {
+			return err
+		}
+		if !bytes.Contains(data, []byte(want)) {
+			return fmt.Errorf("got %s", data)
+		}
+		return nil
+	})
+}
