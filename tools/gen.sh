@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Generates code of the hook contract in Go and for the SDKs, the contract's baseline and reference,
-# deep copies of the API types, and their CRDs.
+# deep copies of the API types, their CRDs and reference, those of examples/*/api included.
 #   tools/gen.sh           replaces the files, once all of them could be generated, so that none outlives its source
 #   tools/gen.sh --check   changes nothing, shows how the files differ from what they should be, and fails if they do
 set -euo pipefail
@@ -10,6 +10,11 @@ generated=(internal/protocol/gen manifests/crds "$api/zz_generated.deepcopy.go" 
 for package in proto/hookloop/*/; do generated+=("sdk/python/hookloop/$(basename "$package")"); done
 generated+=(sdk/python/hookloop/rpc)
 generated+=(proto/baseline.binpb docs/reference/grpc.md)
+for page in compositecontroller decoratorcontroller mapcontroller hook; do
+  generated+=("docs/reference/api/$page.md")
+done
+generated+=(docs/reference/metrics.md docs/reference/flags.md)
+for types in examples/*/api; do generated+=("$types/zz_generated.deepcopy.go" "$(dirname "$types")/crd.yaml"); done
 
 if [ "${1:-}" != --check ] && [ -f proto/baseline.binpb ]; then
   tools/breaking.sh
@@ -39,6 +44,16 @@ mkdir -p "$fresh/docs/reference"
   printf -- '- %s\n' *.yaml
 ) >"$fresh/Kustomization"
 mv "$fresh/Kustomization" "$fresh/manifests/crds/"
+
+# The reference of the kinds, from their CRDs and the examples beside it.
+mkdir -p "$fresh/docs/reference/api"
+go run ./internal/crddoc -crds "$fresh/manifests/crds" -out "$fresh/docs/reference/api"
+for page in metrics flags; do tools/surface.sh "$page" >"$fresh/docs/reference/$page.md"; done
+
+for types in examples/*/api; do
+  .cache/bin/controller-gen object "output:object:dir=$fresh/$types" "paths=./$types"
+  .cache/bin/controller-gen crd:maxDescLen=0 output:crd:stdout "paths=./$types" >"$fresh/$(dirname "$types")/crd.yaml"
+done
 
 stale=0
 for path in "${generated[@]}"; do
