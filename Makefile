@@ -17,8 +17,16 @@ MODULES := internal/protocol sdk/go examples/hello-grpc tools/code
 # The number of packages that are compiled and tested at a time; every integration package runs its
 # own control plane.
 PARALLEL ?= 2
+# The number of integration tests of a package that run at a time. They wait more than they compute.
+TESTS ?= 6
 TESTFLAGS ?=
+# A Kubernetes version of test/controlplane, such as 1.31; empty is the newest.
+K8S ?=
 FUZZTIME ?= 3s
+# Property tests try a tenth of their random cases in a short run.
+SHORT ?= -short
+# Go starts packages in this order, so that the longest do not end alone.
+LONGEST := ./test/integration ./test/prove
 # The output of "hookloop version". Without a git repository they are empty, and Go's build information
 # is used.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
@@ -26,13 +34,20 @@ COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 IMAGE ?= hookloop/hookloop:dev
 
+ifneq ($(K8S),)
+# internal/localplane runs this program.
+export HOOKLOOP_CONTROLPLANE := $(CURDIR)/$(BIN)/$(K8S)/controlplane
+endif
+
 .PHONY: help
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: controlplane jaeger-build build ## Run the hello-world demo on a real control plane (DEMO=once: exit at its end)
-	@go build -o $(BIN)/demo ./test/demo
+demo: ## Run the hello-world demo on a real control plane (DEMO=once: exit at its end)
+	@tools/progress.py hookloop go build -ldflags "$(LDFLAGS)" -o $(BIN)/hookloop ./cmd/hookloop
+	@tools/progress.py "the demo" go build -o $(BIN)/demo ./test/demo
+	@cd examples/hello-grpc && ../../tools/progress.py "the hook" go build -tags otlp -o ../../$(BIN)/hello-grpc .
 	@exec $(BIN)/demo
 
 # Only the example stubs needs Jaeger, and hooks in Ruby, Java and C++.
@@ -43,12 +58,13 @@ examples: controlplane build sdks $(if $(STUBS),stubs jaeger-build) ## Run the e
 	@exec $(BIN)/prove $(EXAMPLES)
 
 .PHONY: test
-test: lint check-gen unit fuzz integration ## Run all checks and tests
+test: ## Run all checks and tests, and print the time of each part
+	@tools/parts.sh lint check-gen unit fuzz integration
 
 .PHONY: unit
-unit: sdks ## Run the unit tests, with the race detector, and the SDKs' tests
-	go test -race -p $(PARALLEL) -timeout 5m $(TESTFLAGS) $$(go list ./... | grep -v '^$(MODULE)/test/')
-	for module in $(MODULES); do go -C $$module test -race -timeout 5m $(TESTFLAGS) ./...; done
+unit: sdks ## Run the unit tests, with the race detector, and the SDKs' tests (SHORT=: with all random cases)
+	go test -race $(SHORT) -vet=off -p $(PARALLEL) -timeout 10m $(TESTFLAGS) $$(go list ./... | grep -v '^$(MODULE)/test/')
+	for module in $(MODULES); do go -C $$module test -race $(SHORT) -vet=off -timeout 10m $(TESTFLAGS) ./...; done
 	cd sdk/python && /usr/bin/python3 -m unittest discover -s tests
 	cd examples/website/python && PYTHONPATH=../../../sdk/python /usr/bin/python3 -m unittest
 	cd examples/snapshot-schedule && PYTHONPATH=../../sdk/python /usr/bin/python3 -m unittest
@@ -77,14 +93,26 @@ fuzz: ## Run each fuzz target for FUZZTIME (3s)
 	tools/fuzz.sh $(FUZZTIME)
 
 .PHONY: integration
-integration: controlplane jaeger-build helm-build build sdks stubs ## Run the integration tests on a real control plane, with the race detector
-	go test -race -p $(PARALLEL) -timeout 30m $(TESTFLAGS) ./test/...
+integration: controlplane jaeger-build helm-build compare-build sdks stubs $(BIN)/controller-gen ## Run the integration tests on a real control plane, with the race detector (K8S=1.31: of that version)
+	go test -race -vet=off -p $(PARALLEL) -parallel $(TESTS) -timeout 30m $(TESTFLAGS) $(LONGEST) ./test/...
 
 .PHONY: bench
 bench: controlplane build ## Measure on a real control plane, and print tables (BENCH="-children 1000": its flags)
 	@go build -o $(BIN)/bench ./test/bench/live
 	@go build -o $(BIN)/bench-hook ./test/bench/hook
+	@go build -o $(BIN)/bench-bare ./test/bench/bare
 	@exec $(BIN)/bench $(BENCH)
+
+.PHONY: compare
+compare: controlplane compare-build ## Compare one controller, written in several ways, and print tables (COMPARE="-sites 50": its flags)
+	@exec $(BIN)/compare $(COMPARE)
+
+# The program with controller-runtime is a module of its own, so that the engine does not depend on it.
+.PHONY: compare-build
+compare-build: build
+	go build -o $(BIN)/compare ./test/bench/compare
+	for way in runtime actor hook; do go build -o $(BIN)/compare-$$way ./test/bench/compare/$$way; done
+	go -C test/bench/compare/controllerruntime build -o $(CURDIR)/$(BIN)/compare-controller-runtime .
 
 .PHONY: microbench
 microbench: ## Run the benchmarks beside the code, with allocations
@@ -106,8 +134,17 @@ language: ## Check phrases, widths, comments and commit subjects (LANGUAGE="-sum
 	@go -C tools/code build -o $(CURDIR)/$(BIN)/language ./language
 	@exec $(BIN)/language $(LANGUAGE)
 
+.PHONY: links
+links: ## Check the links of all Markdown files
+	@go -C tools/code build -o $(CURDIR)/$(BIN)/links ./links
+	@$(BIN)/links
+
+.PHONY: docs
+docs: $(BIN)/hugo ## Build the site of the documentation into .cache/site, and check its links
+	@tools/site/build.sh
+
 .PHONY: lint
-lint: language $(BIN)/buf $(BIN)/golangci-lint ## Check language, style, import rules, the public API, and the hook contract
+lint: language links $(BIN)/buf $(BIN)/golangci-lint ## Check language, links, style, import rules, the public API, and the contract
 	$(BIN)/buf lint
 	$(BIN)/buf format --diff --exit-code
 	tools/breaking.sh
@@ -141,7 +178,7 @@ chart: $(BIN)/helm ## Pack the Helm chart into .cache
 
 .PHONY: controlplane
 controlplane: ## Build the control plane: etcd, kube-apiserver, kube-controller-manager, kubectl
-	@test/controlplane/build.sh
+	@K8S=$(K8S) test/controlplane/build.sh
 
 .PHONY: cluster
 cluster: controlplane ## Run a control plane in the foreground
@@ -179,3 +216,6 @@ $(BIN)/jaeger: test/jaeger/program/go.mod test/jaeger/program/go.sum
 
 $(BIN)/helm: tools/helm/go.mod tools/helm/go.sum
 	@tools/build.sh tools/helm
+
+$(BIN)/hugo: tools/hugo/go.mod tools/hugo/go.sum
+	@tools/build.sh tools/hugo
