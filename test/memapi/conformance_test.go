@@ -5,7 +5,6 @@ import (
 	"maps"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/internal/memapi"
@@ -48,19 +47,16 @@ func TestSameAnswers(t *testing.T) {
 func compare(t *testing.T, n int, s step, expected, got *player) {
 	t.Helper()
 	mine := got.play(s)
-	deadline := time.Now().Add(eventTimeout)
-	for {
+	var diff string
+	same := func() bool {
 		before := maps.Clone(expected.ordinals)
-		diff := cmp.Diff(expected.play(s).text(), mine.text())
-		if diff == "" {
-			return
+		if diff = cmp.Diff(expected.play(s).text(), mine.text()); diff != "" {
+			expected.ordinals = before
 		}
-		if !s.await || time.Now().After(deadline) {
-			t.Errorf("step %d: %s (-real +memory):\n%s", n+1, s.do, diff)
-			return
-		}
-		expected.ordinals = before
-		time.Sleep(50 * time.Millisecond)
+		return diff == ""
+	}
+	if !same() && (!s.await || !await(t, same)) {
+		t.Errorf("step %d: %s (-real +memory):\n%s", n+1, s.do, diff)
 	}
 }
 
@@ -69,12 +65,10 @@ func compare(t *testing.T, n int, s step, expected, got *player) {
 func awaitServiceAccount(t *testing.T, p *player) {
 	t.Helper()
 	for _, path := range []string{"serviceaccounts/default", "configmaps/kube-root-ca.crt"} {
-		deadline := time.Now().Add(eventTimeout)
-		for p.play(step{do: "GET /api/v1/namespaces/{ns}/" + path, codeOnly: true}).Code != 200 {
-			if time.Now().After(deadline) {
-				t.Fatalf("no %s", path)
-			}
-			time.Sleep(20 * time.Millisecond)
+		if !await(t, func() bool {
+			return p.play(step{do: "GET /api/v1/namespaces/{ns}/" + path, codeOnly: true}).Code == 200
+		}) {
+			t.Fatalf("no %s", path)
 		}
 	}
 }
@@ -90,13 +84,11 @@ func define(t *testing.T, configs ...*rest.Config) {
 				t.Fatalf("CustomResourceDefinition: %s", a.text())
 			}
 		}
-		deadline := time.Now().Add(eventTimeout)
 		for _, plural := range []string{"websites", "plains"} {
-			for p.play(step{do: "GET /apis/example.com/v1/" + plural, codeOnly: true}).Code != 200 {
-				if time.Now().After(deadline) {
-					t.Fatalf("%s are not served", plural)
-				}
-				time.Sleep(20 * time.Millisecond)
+			if !await(t, func() bool {
+				return p.play(step{do: "GET /apis/example.com/v1/" + plural, codeOnly: true}).Code == 200
+			}) {
+				t.Fatalf("%s are not served", plural)
 			}
 		}
 	}

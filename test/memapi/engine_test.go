@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/controllertest"
@@ -135,16 +134,12 @@ func must(t *testing.T, p *player, s step, code int) {
 // eventually repeats a request until its answer contains a text.
 func eventually(t *testing.T, p *player, s step, text string) {
 	t.Helper()
-	deadline := time.Now().Add(eventTimeout)
-	for {
-		got := p.play(s).text()
-		if strings.Contains(got, text) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s = %s, want %s in it", s.do, got, text)
-		}
-		time.Sleep(20 * time.Millisecond)
+	var got string
+	if !await(t, func() bool {
+		got = p.play(s).text()
+		return strings.Contains(got, text)
+	}) {
+		t.Fatalf("%s = %s, want %s in it", s.do, got, text)
 	}
 }
 

@@ -2,6 +2,7 @@ package memapi_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 )
 
@@ -228,5 +230,13 @@ func (r reply) text() string {
 	return out.String()
 }
 
-// eventTimeout is the time that the controllers of the real API server get.
-const eventTimeout = 60 * time.Second
+// awaitTimeout is the time that the controllers of the real API server get.
+const awaitTimeout = 2 * time.Minute
+
+// await asks until a condition holds, and reports whether it did.
+func await(t *testing.T, holds func() bool) bool {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, awaitTimeout, true,
+		func(context.Context) (bool, error) { return holds(), nil })
+	return err == nil
+}
