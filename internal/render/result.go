@@ -1,15 +1,12 @@
 package render
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/act"
-	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/server"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -156,8 +153,8 @@ func (r *record) writes() []Write {
 		rounds[of]++
 		for _, w := range s.Writes {
 			out := Write{Round: rounds[of], Parent: s.Key.String(), Verb: w.Verb, Name: name(w.Ref), Why: why(w)}
-			if w.Err != nil && (w.Verb != string(plan.Delete) || !errors.Is(w.Err, act.ErrStale)) {
-				out.Error = w.Err.Error() // a delete of an object that is gone has its result
+			if w.Err != nil {
+				out.Error = w.Err.Error()
 			}
 			first := out
 			first.Round = 0

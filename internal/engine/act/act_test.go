@@ -344,6 +344,32 @@ func TestDeleteHasAPrecondition(t *testing.T) {
 	}
 }
 
+// TestDeleteOfAGoneObject is no error if the API server knows that there is no object of the name.
+func TestDeleteOfAGoneObject(t *testing.T) {
+	gone, notFound := refusal(metav1.StatusReasonNotFound, http.StatusNotFound)
+	replaced, conflict := refusal(metav1.StatusReasonConflict, http.StatusConflict)
+	for _, test := range []struct {
+		name   string
+		code   int
+		answer any
+		result string
+	}{
+		{"it is gone", gone, notFound, "delete ok"},
+		{"another object has its name", replaced, conflict, "delete stale"},
+		{"a proxy has no such page", http.StatusNotFound, "page not found", "delete NotFound"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := serve(t, func(string) (int, any) { return test.code, test.answer })
+			a := action(plan.Delete, "a")
+			a.UID = "uid-a"
+			_, err := s.Do(t.Context(), a)
+			if (err == nil) != (test.result == "delete ok") || s.results[0] != test.result {
+				t.Errorf("Do = %v, counted as %q, want %q", err, s.results[0], test.result)
+			}
+		})
+	}
+}
+
 // TestDeleteAsksFirst deletes an object for recreation only if the server sees a difference, too.
 func TestDeleteAsksFirst(t *testing.T) {
 	refused, invalid := refusal(metav1.StatusReasonInvalid, http.StatusUnprocessableEntity)

@@ -144,7 +144,8 @@ func (w *Writer) validated(request *rest.Request) *rest.Request {
 
 // delete deletes in the background. The observed UID, and the resourceVersion if the action has
 // one, are preconditions. If the action begins with a dry run that changes nothing, the object
-// stays and is returned.
+// stays and is returned. An object that is gone counts as deleted: the deletion of a Namespace or
+// of an owner may take its children at the same time.
 func (w *Writer) delete(ctx context.Context, a plan.Action) (*object.Object, error) {
 	if a.Body != nil {
 		if same, err := w.dryRun(ctx, a); same != nil || err != nil {
@@ -155,7 +156,12 @@ func (w *Writer) delete(ctx context.Context, a plan.Action) (*object.Object, err
 	if a.ResourceVersion != "" {
 		preconditions.ResourceVersion = &a.ResourceVersion
 	}
-	return nil, w.deleteObject(ctx, a, preconditions, metav1.DeletePropagationBackground)
+	err := w.deleteObject(ctx, a, preconditions, metav1.DeletePropagationBackground)
+	if Gone(err) {
+		w.removed(ctx, a)
+		return nil, nil
+	}
+	return nil, err
 }
 
 // deleteObject sends a delete and records it.
@@ -178,14 +184,21 @@ func (w *Writer) deleteObject(
 	if err != nil {
 		return err
 	}
-	expectations.Deleted(ctx, a.Resource, a.Ref, a.UID)
 	// The answer is the object if finalizers or a grace period keep it, and a Status if it is gone.
-	if o, err := object.Decode(answer); err == nil && o.UID() == a.UID {
-		w.Writes.Written(a.Resource, o)
-	} else {
-		w.Writes.Removed(a.Resource, a.Ref, a.UID, a.ResourceVersion)
+	o, err := object.Decode(answer)
+	if err != nil || o.UID() != a.UID {
+		w.removed(ctx, a)
+		return nil
 	}
+	expectations.Deleted(ctx, a.Resource, a.Ref, a.UID)
+	w.Writes.Written(a.Resource, o)
 	return nil
+}
+
+// removed records that an object is gone.
+func (w *Writer) removed(ctx context.Context, a plan.Action) {
+	expectations.Deleted(ctx, a.Resource, a.Ref, a.UID)
+	w.Writes.Removed(a.Resource, a.Ref, a.UID, a.ResourceVersion)
 }
 
 // dryRun returns the object if a PUT of the action's body would not change it, and nil if it would.

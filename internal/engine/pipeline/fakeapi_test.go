@@ -34,6 +34,8 @@ type api struct {
 	unknown map[object.Resource]error
 	// refuses answers 403 to a write of an object with this name.
 	refuses string
+	// takes has the objects with this name be gone when a delete of them arrives.
+	takes   string
 	version int
 	log     []string
 }
@@ -166,6 +168,9 @@ func (a *api) handle(r object.Resource, method, name string, body any) *object.O
 		return a.store(r, body.(map[string]any))
 	case method == http.MethodDelete:
 		a.stores[r].Delete(present)
+		if name == a.takes {
+			return nil
+		}
 		return present
 	}
 	m, err := present.Map()

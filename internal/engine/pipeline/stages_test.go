@@ -214,6 +214,26 @@ func TestStages(t *testing.T) {
 	}
 }
 
+// TestStatusBesideADeletedChild writes the hook's status although a child was gone when its delete
+// arrived, as a child in a Namespace may be that the same sync deletes: nothing is left to retry.
+func TestStatusBesideADeletedChild(t *testing.T) {
+	a := newAPI(t, web(""), page("a", ours), page("b", ours))
+	a.takes = "b"
+	s, seen := settings(t, a, newComposite(t, false), answers())
+	if _, err := pipeline.New(s).Reconcile(t.Context(), item()); err != nil {
+		t.Errorf("Reconcile = %v, want no error", err)
+	}
+	log := a.took()
+	slices.Sort(log[1:3]) // the two deletes
+	want := []string{"ask sync a b", "delete pages/a", "delete pages/b", "patch webs/web/status"}
+	if diff := cmp.Diff(want, log); diff != "" {
+		t.Errorf("the sync (-want +got):\n%s", diff)
+	}
+	if got := seen.outcomes[0].Result; got != "changed" {
+		t.Errorf("result %q, want changed", got)
+	}
+}
+
 // TestPanic names the fault as Hookloop's own.
 func TestPanic(t *testing.T) {
 	s, seen := settings(t, newAPI(t, web("")), newComposite(t, false),
