@@ -64,6 +64,7 @@ test: ## Run all checks and tests, and print the time of each part
 .PHONY: unit
 unit: sdks ## Run the unit tests, with the race detector, and the SDKs' tests (SHORT=: with all random cases)
 	go test -race $(SHORT) -vet=off -p $(PARALLEL) -timeout 10m $(TESTFLAGS) $$(go list ./... | grep -v '^$(MODULE)/test/')
+	go test -vet=off -run Allocates ./test/bench
 	for module in $(MODULES); do go -C $$module test -race $(SHORT) -vet=off -timeout 10m $(TESTFLAGS) ./...; done
 	cd sdk/python && /usr/bin/python3 -m unittest discover -s tests
 	cd examples/website/python && PYTHONPATH=../../../sdk/python /usr/bin/python3 -m unittest
@@ -118,6 +119,10 @@ compare-build: build
 microbench: ## Run the benchmarks beside the code, with allocations
 	go test -run '^$$' -bench . -benchmem -p 1 $(TESTFLAGS) $$(go list ./... | grep -v '^$(MODULE)/test/')
 	for module in $(MODULES); do go -C $$module test -run '^$$' -bench . -benchmem -p 1 $(TESTFLAGS) ./...; done
+
+.PHONY: bench-check
+bench-check: $(BIN)/benchstat ## Compare the benchmarks beside the code with their baseline (MICRO="NoopSync": only these; "-update" rewrites it)
+	@tools/bench/check.sh $(MICRO)
 
 .PHONY: measure
 measure: ## Measure the code, its comments and commits, and print tables (MEASURE="-json -since v1": its flags)
@@ -210,6 +215,9 @@ $(TOOLS) &: tools/go.mod tools/go.sum
 
 $(BIN)/golangci-lint: tools/lint/go.mod tools/lint/go.sum
 	@tools/build.sh tools/lint
+
+$(BIN)/benchstat: tools/bench/go.mod tools/bench/go.sum
+	@tools/build.sh tools/bench
 
 $(BIN)/jaeger: test/jaeger/program/go.mod test/jaeger/program/go.sum
 	@tools/build.sh test/jaeger/program jaeger

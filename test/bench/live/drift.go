@@ -30,9 +30,7 @@ type drift struct {
 	// cost.
 	Touches int  `json:"touches"`
 	Idle    cost `json:"idle"`
-	// RSS is the engine's memory at the end, Peak its greatest amount, in bytes.
-	RSS  int64 `json:"rssBytes"`
-	Peak int64 `json:"peakBytes"`
+	memory
 }
 
 // text is the text that the children should have, and edited is a client's edit of one of them.
@@ -60,10 +58,10 @@ func (s *stage) drift(ctx context.Context, n int) (drift, error) {
 			return d, err
 		}
 	}
-	if d.RSS, d.Peak, err = s.memory(); err != nil {
+	if d.memory, err = s.memory(ctx); err != nil {
 		return d, err
 	}
-	err = s.profiled(ctx, func(round int) error {
+	err = s.profiled(ctx, "drift", func(round int) error {
 		_, err := s.editOne(ctx, v, fmt.Sprintf("crowd-%d", round%n))
 		return err
 	})

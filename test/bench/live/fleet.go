@@ -28,8 +28,7 @@ type fleet struct {
 	Update   cost          `json:"update"`
 	Touches  int           `json:"touches"`
 	Idle     cost          `json:"idle"`
-	RSS      int64         `json:"rssBytes"`
-	Peak     int64         `json:"peakBytes"`
+	memory
 }
 
 // fleet runs the workload.
@@ -49,10 +48,14 @@ func (s *stage) fleet(ctx context.Context) (fleet, error) {
 	if err := s.alive(ctx, v, f.appear(s), f.update(s), f.idle(s)); err != nil {
 		return f, err
 	}
-	if f.RSS, f.Peak, err = s.memory(); err != nil {
+	if f.memory, err = s.memory(ctx); err != nil {
 		return f, err
 	}
-	err = s.profiled(ctx, func(round int) error { return s.touch(ctx, parentName(round%s.parents), round) })
+	err = s.profiled(ctx, "idle", func(round int) error { return s.touch(ctx, parentName(round%s.parents), round) })
+	if err != nil {
+		return f, err
+	}
+	err = s.profiled(ctx, "update", func(round int) error { return s.setTexts(ctx, fmt.Sprintf("round %d", round)) })
 	if err != nil {
 		return f, err
 	}
@@ -115,23 +118,27 @@ func (f *fleet) update(s *stage) func(context.Context, *view) error {
 			return err
 		}
 		const then = "second"
-		err = atOnce(ctx, f.Parents, func(ctx context.Context, i int) error {
-			_, err := s.client.Resource(crowds).Namespace(namespace).Patch(
-				ctx,
-				parentName(i),
-				types.MergePatchType,
-				[]byte(`{"spec":{"text":"`+then+`"}}`),
-				metav1.PatchOptions{},
-			)
-			return err
-		})
-		if err != nil {
+		if err := s.setTexts(ctx, then); err != nil {
 			return err
 		}
 		f.Update, err = s.awaitTexts(ctx, v, since, perParent*f.Parents, then)
 		s.progress("  updated after %s", f.Update.Wall.Round(time.Millisecond))
 		return err
 	}
+}
+
+// setTexts changes all parents.
+func (s *stage) setTexts(ctx context.Context, text string) error {
+	return atOnce(ctx, s.parents, func(ctx context.Context, i int) error {
+		_, err := s.client.Resource(crowds).Namespace(namespace).Patch(
+			ctx,
+			parentName(i),
+			types.MergePatchType,
+			[]byte(`{"spec":{"text":"`+text+`"}}`),
+			metav1.PatchOptions{},
+		)
+		return err
+	})
 }
 
 // awaitTexts waits until all children have the text and the engine rests. The wall time is that of

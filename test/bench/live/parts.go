@@ -36,9 +36,8 @@ type parts struct {
 	Latencies []time.Duration `json:"latenciesNs"`
 	Edit      cost            `json:"edit"`
 	// Change is the cost of a change of the parent that changes all outputs.
-	Change cost  `json:"change"`
-	RSS    int64 `json:"rssBytes"`
-	Peak   int64 `json:"peakBytes"`
+	Change cost `json:"change"`
+	memory
 }
 
 // parts runs the workload with n inputs.
@@ -73,7 +72,7 @@ func (s *stage) parts(ctx context.Context, n int) (parts, error) {
 			return p, err
 		}
 	}
-	if p.RSS, p.Peak, err = s.memory(); err != nil {
+	if p.memory, err = s.memory(ctx); err != nil {
 		return p, err
 	}
 	p.Floor, err = s.floorAgain(ctx, n)

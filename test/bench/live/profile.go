@@ -12,9 +12,20 @@ import (
 // profileSeconds is the duration of a profile.
 const profileSeconds = 10
 
+// heap fetches a heap profile of the engine after a garbage collection. It saves the profile if the
+// options require profiles.
+func (s *stage) heap(ctx context.Context) error {
+	profile, err := serve.Fetch(ctx, fmt.Sprintf("http://%s/debug/pprof/heap?gc=1", s.pprof))
+	if err != nil || s.profile == "" {
+		return err
+	}
+	return s.save("heap", profile)
+}
+
 // profiled takes a CPU profile of the engine while it calls do repeatedly, if the options require
-// profiles. It runs after the measurements, because a profile costs time.
-func (s *stage) profiled(ctx context.Context, do func(round int) error) error {
+// profiles. It runs after the measurements, because a profile costs time. The name is part of the
+// file's name.
+func (s *stage) profiled(ctx context.Context, name string, do func(round int) error) error {
 	if s.profile == "" || s.alone != nil {
 		return nil
 	}
@@ -33,7 +44,7 @@ func (s *stage) profiled(ctx context.Context, do func(round int) error) error {
 			if f.err != nil {
 				return f.err
 			}
-			return s.save(f.profile)
+			return s.save(name, f.profile)
 		default:
 		}
 		if err := do(round); err != nil {
@@ -43,8 +54,8 @@ func (s *stage) profiled(ctx context.Context, do func(round int) error) error {
 	}
 }
 
-func (s *stage) save(profile string) error {
-	file := s.profileOf("engine")
+func (s *stage) save(name, profile string) error {
+	file := s.profileOf(name)
 	if err := os.WriteFile(file, []byte(profile), 0o600); err != nil {
 		return err
 	}

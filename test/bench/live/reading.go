@@ -215,8 +215,33 @@ func (s *stage) asked(ctx context.Context, since wire.Count) error {
 	})
 }
 
-// memory reads the engine's memory.
-func (s *stage) memory() (rss, peak int64, err error) {
+// memory is the memory of the measured process in bytes.
+type memory struct {
+	RSS  int64 `json:"rssBytes"`
+	Peak int64 `json:"peakBytes"`
+	// File is the part of RSS that are pages of the program.
+	File int64 `json:"fileBytes"`
+	// Live is the heap after a garbage collection; 0 for the bare client.
+	Live int64 `json:"liveHeapBytes"`
+}
+
+// memory reads the memory of the measured process, and then the size of its live heap.
+func (s *stage) memory(ctx context.Context) (m memory, err error) {
 	u, err := meter.Process(s.measured().PID())
-	return u.RSS, u.Peak, err
+	if err != nil {
+		return m, err
+	}
+	m.RSS, m.Peak, m.File = u.RSS, u.Peak, u.File
+	if s.alone != nil {
+		return m, nil
+	}
+	if err := s.heap(ctx); err != nil { // collects the garbage
+		return m, err
+	}
+	samples, err := s.scrape(ctx)
+	if err != nil {
+		return m, err
+	}
+	m.Live = int64(samples.Sum("go_memstats_heap_alloc_bytes"))
+	return m, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/hookloop/hookloop/internal/proc"
@@ -46,7 +47,7 @@ type stage struct {
 	engine  *serve.Engine
 	// alone is the bare client that takes the engine's place; nil if the engine is measured.
 	alone *proc.Process
-	// pprof is the address of the engine's profiles; empty for none.
+	// pprof is the address of the engine's profiles.
 	pprof string
 
 	client *dynamic.DynamicClient
@@ -110,15 +111,12 @@ func (s *stage) startEngine(ctx context.Context) (err error) {
 		}})
 		return err
 	}
-	flags := engineFlags
-	if s.profile != "" {
-		ports, err := cluster.FreePorts(1)
-		if err != nil {
-			return err
-		}
-		s.pprof = fmt.Sprintf("127.0.0.1:%d", ports[0])
-		flags = append(flags[:len(flags):len(flags)], "--pprof-address="+s.pprof)
+	ports, err := cluster.FreePorts(1)
+	if err != nil {
+		return err
 	}
+	s.pprof = fmt.Sprintf("127.0.0.1:%d", ports[0])
+	flags := append(slices.Clone(engineFlags), "--pprof-address="+s.pprof)
 	s.engine, err = serve.Start(ctx, serve.Settings{Kubeconfig: s.cluster.Kubeconfig(), Flags: flags})
 	return err
 }

@@ -40,7 +40,7 @@ func line(b *strings.Builder, cells []string) { fmt.Fprintf(b, "| %s |\n", strin
 func (r *report) tables(out io.Writer) error {
 	all := []*table{
 		r.driftTable(), r.buildTable(), r.fleetTable(), r.partsTable(), r.roundsTable(), r.buildCPUTable(),
-		r.countedTable(),
+		r.memoryTable(), r.countedTable(),
 	}
 	for _, t := range all {
 		if err := t.write(out); err != nil {
@@ -187,6 +187,33 @@ func (t *table) fleetRow(f fleet, workload string, c, floor cost, wall, creates,
 		ratio(c.EngineCPU, floor.EngineCPU), ms(each(c.EngineCPU, sum(c.Syncs))), ms(c.HookCPU),
 		size(c.Sent), size(c.Received), fmt.Sprint(sum(c.Syncs)), fmt.Sprint(sum(c.Calls)), fmt.Sprint(sum(c.Requests)),
 		fmt.Sprint(sum(c.Writes)), size(f.RSS), size(f.Peak))
+}
+
+// memoryTable shows where the memory of the measured process is.
+func (r *report) memoryTable() *table {
+	t := &table{
+		title: "**memory** of the measured process at the end; the live heap is what a garbage collection leaves",
+		columns: []string{
+			"transport", "workload", "RSS", "of the program's file", "peak", "live heap", "the rest of RSS to the live heap",
+		},
+	}
+	add := func(of transport, workload string, m memory) {
+		live, share := "", ""
+		if m.Live > 0 {
+			live, share = size(m.Live), fmt.Sprintf("%.2f ×", float64(m.RSS-m.File)/float64(m.Live))
+		}
+		t.add(string(of), workload, size(m.RSS), size(m.File), size(m.Peak), live, share)
+	}
+	for _, d := range r.Drift {
+		add(d.Transport, fmt.Sprintf("%d children", d.Children), d.memory)
+	}
+	for _, p := range r.Parts {
+		add(p.Transport, fmt.Sprintf("%d inputs", p.Inputs), p.memory)
+	}
+	for _, f := range r.Fleet {
+		add(f.Transport, fmt.Sprintf("%d parents", f.Parents), f.memory)
+	}
+	return t
 }
 
 // countedTable explains the sums of the other tables.

@@ -21,6 +21,8 @@ import (
 type Usage struct {
 	CPU       time.Duration
 	RSS, Peak int64
+	// File is the part of RSS that are pages of files, as a rule of the program itself.
+	File int64
 }
 
 // Process reads the usage of a process.
@@ -34,7 +36,7 @@ func Process(pid int) (Usage, error) {
 		return Usage{}, err
 	}
 	u := Usage{CPU: cpu}
-	for name, value := range map[string]*int64{"VmRSS:": &u.RSS, "VmHWM:": &u.Peak} {
+	for name, value := range map[string]*int64{"VmRSS:": &u.RSS, "VmHWM:": &u.Peak, "RssFile:": &u.File} {
 		_, rest, _ := strings.Cut(string(status), name)
 		number, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
 		kib, err := strconv.ParseInt(number, 10, 64)
