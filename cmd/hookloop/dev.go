@@ -3,10 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/hookloop/hookloop/internal/dev"
+	"github.com/hookloop/hookloop/internal/terminal"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -14,7 +14,7 @@ import (
 // newDev returns the command for the inner loop.
 func newDev() *cobra.Command {
 	var options dev.Options
-	output := "text"
+	var output string
 	cmd := &cobra.Command{
 		Use:   "dev [-f DIR] [-- COMMAND]",
 		Short: "Run controllers of files and their hook on your cluster, and print each sync",
@@ -43,12 +43,9 @@ created stays, unless --cleanup is set.`,
 				return &usageError{fmt.Sprintf("%s: got argument %q before --, expected flags; the hook's command follows --",
 					cmd.CommandPath(), args[0])}
 			}
-			if err := textOrJSON(output); err != nil {
-				return err
-			}
 			discardGRPCLog()
 			options.Command, options.JSON, options.Version = args, output == "json", readBuild().version
-			options.Out, options.Color = cmd.OutOrStdout(), isTerminal(os.Stdout)
+			options.Out, options.Color = cmd.OutOrStdout(), terminal.Colored(cmd.OutOrStdout())
 			err := dev.Run(cmd.Context(), options)
 			if usage := (*dev.UsageError)(nil); errors.As(err, &usage) {
 				return &usageError{usage.Problem}
@@ -58,7 +55,10 @@ created stays, unless --cleanup is set.`,
 	}
 	cmd.Flags().SortFlags = false
 	bindDev(cmd.Flags(), &options)
-	cmd.Flags().StringVarP(&output, "output", "o", output, "format of the lines: text or json")
+	bindOutput(cmd, &output, "text", "json")
+	completeFlag(cmd, "controller", completeDeclared(&options.Files))
+	completeFlag(cmd, "intercept", completeRunning(&options.Kubeconfig, &options.Context))
+	completeFlag(cmd, "context", completeContext(&options.Kubeconfig))
 	return cmd
 }
 
@@ -86,10 +86,4 @@ func bindDev(f *pflag.FlagSet, o *dev.Options) {
 	f.StringVar(&o.Gateway.ServiceAccount, "service-account", "default/hookloop-dev",
 		"with --intercept: the ServiceAccount that dials in, NAMESPACE/NAME")
 	f.BoolVarP(&o.Verbose, "verbose", "v", false, "also print the log of the engine")
-}
-
-// isTerminal reports whether a file is a terminal that shows colours.
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }

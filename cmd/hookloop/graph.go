@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/hookloop/hookloop/internal/client"
 	"github.com/spf13/cobra"
@@ -32,9 +30,6 @@ that are not True.`,
 			if err := point(cmd, &target, args); err != nil {
 				return err
 			}
-			if !slices.Contains(client.Drawings, output) {
-				return &usageError{fmt.Sprintf("--output: got %q, expected %s", output, strings.Join(client.Drawings, ", "))}
-			}
 			if limit < 1 {
 				return &usageError{fmt.Sprintf("--limit: got %d, expected a number from 1", limit)}
 			}
@@ -47,10 +42,7 @@ that are not True.`,
 		},
 	}
 	targetFlags(cmd, &target)
-	cmd.Flags().StringVarP(&output, "output", "o", client.Drawings[0],
-		"form of the output: "+strings.Join(client.Drawings, ", "))
+	bindOutput(cmd, &output, client.Drawings...)
 	cmd.Flags().IntVar(&limit, "limit", maxGraph, "the largest number of objects")
-	_ = cmd.RegisterFlagCompletionFunc("output",
-		cobra.FixedCompletions(client.Drawings, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -32,9 +31,6 @@ Existing files are never replaced: if one of the project's files exists, nothing
   hookloop init ports --lang webhook --kind decorator --dir controllers/ports`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := textOrJSON(output); err != nil {
-				return err
-			}
 			if len(args) > 1 {
 				return &usageError{fmt.Sprintf("%s: got %d arguments, expected one NAME", cmd.CommandPath(), len(args))}
 			}
@@ -52,9 +48,10 @@ Existing files are never replaced: if one of the project's files exists, nothing
 	}
 	cmd.Flags().SortFlags = false
 	bindInit(cmd.Flags(), &o)
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "form of the output: text or json")
+	bindOutput(cmd, &output, "text", "json")
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	for flag, values := range map[string][]string{"lang": scaffold.Languages, "kind": scaffold.Kinds} {
-		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+		completeFlag(cmd, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
 	return cmd
 }
@@ -89,9 +86,7 @@ func defaultSDK() string {
 // printProject prints the files of a project, and the next steps.
 func printProject(out io.Writer, p *scaffold.Project, output string) error {
 	if output == "json" {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(p)
+		return writeJSON(out, p)
 	}
 	text := fmt.Sprintf("wrote %d files to %s:\n", len(p.Files), p.Dir)
 	for _, file := range p.Files {

@@ -1,9 +1,14 @@
 // Command hookloop runs declared controllers, which ask hooks for their desired state. "hookloop
 // serve" is the process, "hookloop verify" checks a hook, "hookloop version" prints its version.
 //
-// It turns flags into options and errors into exit codes, and holds no other logic. The exit
-// code is 0 after an ordered stop, 1 after a failure, and 2 for a wrong flag or value; then one
-// line on stderr names the flag and the expected value. It is tested by running the binary.
+// It turns flags into options and errors into exit codes, and holds no other logic. It is tested by
+// running the binary. The exit code is that of diff and grep:
+//
+//	0  fine, or an ordered stop
+//	1  findings: what the command has checked has faults. Commands that check nothing failed.
+//	2  no answer: a wrong flag, a file that cannot be read, a cluster that does not answer
+//
+// With 1 or 2, one line on stderr has the reason.
 package main
 
 import (
@@ -19,9 +24,14 @@ import (
 )
 
 const (
-	exitFailure = 1
-	exitUsage   = 2
+	exitFindings = 1
+	exitFailure  = 1
+	exitNoAnswer = 2
 )
+
+// answers is the annotation of commands that answer a question, and change nothing. Without an
+// answer, their exit code is exitNoAnswer.
+const answers = "answers"
 
 func main() { os.Exit(run(os.Args[1:])) }
 
@@ -31,15 +41,26 @@ func run(args []string) int {
 	defer stop()
 	root := newRoot()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0
 	}
 	fmt.Fprintln(os.Stderr, "hookloop: "+strings.ReplaceAll(err.Error(), "\n", "; "))
+	return exitCode(cmd, err)
+}
+
+// exitCode returns the exit code of a command after an error.
+func exitCode(cmd *cobra.Command, err error) int {
+	var found *findingsError
 	var usage *usageError
 	var flag *server.FlagError
-	if errors.As(err, &usage) || errors.As(err, &flag) {
-		return exitUsage
+	switch {
+	case errors.As(err, &found):
+		return exitFindings
+	case errors.As(err, &usage), errors.As(err, &flag):
+		return exitNoAnswer
+	case cmd.Annotations[answers] != "":
+		return exitNoAnswer
 	}
 	return exitFailure
 }
@@ -54,22 +75,27 @@ func newRoot() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return explain(cmd.CommandPath(), err) })
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(
-		newDev(),
+	root.AddCommand(newDev(), newInit(), newServe())
+	for _, cmd := range []*cobra.Command{
 		newGraph(),
-		newInit(),
 		newRBAC(),
 		newRender(),
 		newReplay(),
-		newServe(),
 		newTop(),
 		newTrace(),
 		newValidate(),
 		newVerify(),
 		newVerifyStream(),
 		newVersion(),
-	)
+	} {
+		cmd.Annotations = map[string]string{answers: "yes"}
+		root.AddCommand(cmd)
+	}
+	for _, cmd := range root.Commands() {
+		if cmd.ValidArgsFunction == nil && cmd.Args != nil && cmd.Args(cmd, []string{"x"}) != nil {
+			cmd.ValidArgsFunction = cobra.NoFileCompletions // it has no arguments
+		}
+	}
 	return root
 }
 
@@ -78,6 +104,14 @@ type usageError struct{ text string }
 
 // Error returns one line.
 func (e *usageError) Error() string { return e.text }
+
+// findingsError reports faults of what the command has checked. The faults have been printed.
+type findingsError struct{ text string }
+
+// Error returns one line.
+func (e *findingsError) Error() string { return e.text }
+
+func findings(format string, args ...any) error { return &findingsError{fmt.Sprintf(format, args...)} }
 
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -112,6 +146,9 @@ func explain(command string, err error) error {
 
 // describe returns a description of the values that a flag accepts.
 func describe(flag *pflag.Flag) string {
+	if c, ok := flag.Value.(*choice); ok {
+		return c.list()
+	}
 	switch flag.Value.Type() {
 	case "int":
 		return "a whole number"

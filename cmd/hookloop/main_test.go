@@ -36,8 +36,14 @@ func buildAndTest(m *testing.M) int {
 // execute runs the binary outside of any cluster and returns its exit code and output.
 func execute(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
+	return executeWith(t, nil, args...)
+}
+
+// executeWith is execute with more variables of the environment.
+func executeWith(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
 	cmd := exec.Command(binary, args...)
-	cmd.Env = []string{"HOME=" + t.TempDir()}
+	cmd.Env = append([]string{"HOME=" + t.TempDir()}, env...)
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()

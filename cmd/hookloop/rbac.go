@@ -39,7 +39,8 @@ for an engine that runs these controllers alone.
 
 With --check it asks a cluster, and prints only the missing rights.
 
-Exit code: 0, 1 if --check finds missing rights or a file is wrong, 2 for a wrong flag.`,
+Exit code: 0, 1 if --check finds missing rights, 2 without an answer: a wrong flag or file, a cluster that is
+not reachable.`,
 		Example: `  hookloop rbac -f controller.yaml -f crd.yaml
   hookloop rbac -f deploy/ --engine | kubectl apply -f -
   hookloop rbac -f deploy/ --check --as hookloop-system/hookloop`,
@@ -53,6 +54,8 @@ Exit code: 0, 1 if --check finds missing rights or a file is wrong, 2 for a wron
 	}
 	cmd.Flags().SortFlags = false
 	f.bind(cmd.Flags())
+	bindOutput(cmd, &f.output, "yaml", "json")
+	completeFlag(cmd, "context", completeContext(&f.kubeconfig))
 	return cmd
 }
 
@@ -75,14 +78,10 @@ func (f *rbacFlags) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&f.context, "context", "", "with --check: context of the kubeconfig; empty is its current one")
 	flags.StringVar(&f.as, "as", "",
 		"with --check: NAMESPACE/NAME of a ServiceAccount to ask about; empty asks about the kubeconfig's user")
-	flags.StringVarP(&f.output, "output", "o", "yaml", "format: yaml or json")
 }
 
 // parse checks the values of the flags.
 func (f *rbacFlags) parse() (err error) {
-	if f.output != "yaml" && f.output != "json" {
-		return &usageError{fmt.Sprintf("--output: got %q, expected yaml or json", f.output)}
-	}
 	if len(f.files) == 0 {
 		return &usageError{"-f: is missing, expected a file or directory with controllers, or - for stdin"}
 	}
@@ -138,6 +137,9 @@ func (f *rbacFlags) missing(cmd *cobra.Command, needed *access.Access) error {
 	if err != nil {
 		return err
 	}
+	if err := client.Reach(cmd.Context(), config); err != nil {
+		return err
+	}
 	missing, err := needed.Missing(cmd.Context(), config, as)
 	if err != nil {
 		return err
@@ -151,7 +153,7 @@ func (f *rbacFlags) missing(cmd *cobra.Command, needed *access.Access) error {
 	if err := f.write(cmd, missing); err != nil {
 		return err
 	}
-	return fmt.Errorf("%d of %d rights are missing", missing.Verbs(), needed.Verbs())
+	return findings("%d of %d rights are missing", missing.Verbs(), needed.Verbs())
 }
 
 func (f *rbacFlags) write(cmd *cobra.Command, a *access.Access) error {
@@ -161,7 +163,7 @@ func (f *rbacFlags) write(cmd *cobra.Command, a *access.Access) error {
 				return err
 			}
 		}
-		return a.WriteJSON(cmd.OutOrStdout())
+		return writeJSON(cmd.OutOrStdout(), a.List())
 	}
 	return a.WriteYAML(cmd.OutOrStdout())
 }

@@ -3,11 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/hookloop/hookloop/internal/render"
@@ -15,12 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
-
-// errRenderFindings makes the exit code 1 after a result with faults.
-var errRenderFindings = errors.New("the controllers have faults")
-
-// The formats of render's output.
-var renderFormats = []string{"text", "json", "yaml"}
 
 // newRender returns the command that shows what controllers would do.
 func newRender() *cobra.Command {
@@ -44,9 +35,6 @@ Exit code: 0 without faults, 1 with faults, 2 for a wrong flag or file.`,
   hookloop render -f . --hook 127.0.0.1:9443 --until-settled --ready Deployment
   hookloop render -f . --delete -o json -- node hook.mjs`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(renderFormats, output) {
-				return &usageError{fmt.Sprintf("--output: got %q, expected %s", output, strings.Join(renderFormats, ", "))}
-			}
 			var err error
 			if options.Command, err = commandOf(cmd, args); err != nil {
 				return err
@@ -60,8 +48,7 @@ Exit code: 0 without faults, 1 with faults, 2 for a wrong flag or file.`,
 	}
 	cmd.Flags().SortFlags = false
 	bindRender(cmd.Flags(), &options)
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "format of the output: "+strings.Join(renderFormats, ", "))
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(renderFormats, cobra.ShellCompDirectiveNoFileComp))
+	bindOutput(cmd, &output, "text", "json", "yaml")
 	return cmd
 }
 
@@ -106,14 +93,14 @@ func runRender(ctx context.Context, o render.Options, output string, out io.Writ
 	}
 	switch output {
 	case "json":
-		err = result.WriteJSON(out)
+		err = writeJSON(out, result)
 	case "yaml":
 		err = result.WriteYAML(out)
 	default:
-		err = result.WriteText(out, terminal.Live(out) && os.Getenv("NO_COLOR") == "")
+		err = result.WriteText(out, terminal.Colored(out))
 	}
 	if err == nil && len(result.Faults) > 0 {
-		err = errRenderFindings
+		err = findings("the controllers have faults")
 	}
 	return err
 }

@@ -1,14 +1,9 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/hookloop/hookloop/internal/conformance"
 	"github.com/spf13/cobra"
 )
-
-// errDifferent makes the exit code 1 after a replay with another answer.
-var errDifferent = errors.New("the hook's answer is not the recorded one")
 
 // newReplay returns the command that asks a hook recorded questions again.
 func newReplay() *cobra.Command {
@@ -29,9 +24,6 @@ Exit code: 0 if all answers are the recorded ones, 1 if one differs, 2 for a wro
   hookloop replay question.json --hook http://127.0.0.1:8080/sync -o json`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			if err := textOrJSON(output); err != nil {
-				return err
-			}
 			discardGRPCLog()
 			options.Files = files
 			report, err := conformance.Replay(cmd.Context(), options)
@@ -42,7 +34,7 @@ Exit code: 0 if all answers are the recorded ones, 1 if one differs, 2 for a wro
 				return err
 			}
 			if report.Different() > 0 {
-				return errDifferent
+				return findings("the hook's answer is not the recorded one")
 			}
 			return nil
 		},
@@ -55,6 +47,6 @@ Exit code: 0 if all answers are the recorded ones, 1 if one differs, 2 for a wro
 		"version of a webhook's JSON: v1 or v2; empty is that of the recorded controller")
 	f.DurationVar(&options.Timeout, "timeout", 0, "timeout of one call; 0 is the recorded controller's")
 	bindSecurity(f, &options.Security)
-	f.StringVarP(&output, "output", "o", "text", "format of the report: text or json")
+	bindOutput(cmd, &output, "text", "json")
 	return cmd
 }

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/hookloop/hookloop/internal/client"
@@ -13,13 +10,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// topOutputs are the forms of the output. The first is the default.
-var topOutputs = []string{"text", "json"}
-
 // newTop returns the command that shows the controllers of the running engines.
 func newTop() *cobra.Command {
 	var engine client.Engine
-	var kubeconfig, output string
+	var cluster client.Target
+	var output string
 	var once bool
 	var interval time.Duration
 	cmd := &cobra.Command{
@@ -40,23 +35,16 @@ pods/proxy in the engine's namespace, or at --metrics-url.`,
 			switch err := engine.Check(); {
 			case err != nil:
 				return &usageError{err.Error()}
-			case !slices.Contains(topOutputs, output):
-				return &usageError{fmt.Sprintf("--output: got %q, expected %s", output, strings.Join(topOutputs, ", "))}
 			case interval < time.Second:
 				return &usageError{fmt.Sprintf("--interval: got %s, expected a duration from 1s", interval)}
 			}
 			out := cmd.OutOrStdout()
 			screen := terminal.NewScreen(out)
 			once = once || output == "json" || !terminal.Live(out)
-			return client.Top(cmd.Context(), kubeconfig, engine, interval, once, func(t *top.Table) error {
+			return client.Top(cmd.Context(), cluster, engine, interval, once, func(t *top.Table) error {
 				switch {
 				case output == "json":
-					data, err := json.MarshalIndent(t, "", "  ")
-					if err != nil {
-						return err
-					}
-					_, err = fmt.Fprintln(out, string(data))
-					return err
+					return writeJSON(out, t)
 				case once:
 					_, err := fmt.Fprint(out, t.Text())
 					return err
@@ -66,11 +54,10 @@ pods/proxy in the engine's namespace, or at --metrics-url.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; empty follows KUBECONFIG and ~/.kube/config")
-	engineFlags(cmd, &engine)
-	flags.StringVarP(&output, "output", "o", topOutputs[0], "form of the output: text or json")
+	clusterFlags(cmd, &cluster)
+	engineFlags(cmd, &engine, &cluster)
+	bindOutput(cmd, &output, "text", "json")
 	flags.BoolVar(&once, "once", false, "print the table once")
 	flags.DurationVar(&interval, "interval", 2*time.Second, "the time between two scrapes")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(topOutputs, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

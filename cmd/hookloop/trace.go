@@ -1,11 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -24,9 +22,6 @@ type traceFlags struct {
 	jaeger       string
 }
 
-// traceOutputs are the forms of the output. The first is the default.
-var traceOutputs = []string{"text", "json", "id"}
-
 // newTrace returns the command that reports on an object and what its controllers made of it.
 func newTrace() *cobra.Command {
 	var f traceFlags
@@ -38,7 +33,7 @@ func newTrace() *cobra.Command {
 The tree has the objects with an owner reference to the object, to an object that it owns, and so
 on; of each whether it is ready, or why not, and the finalizers that hold one that is being deleted.
 Below it are the last sync of each controller, as the engine knows it, and the trace of the latest
-change of the object.
+change of the object. With -o id only the id of that trace is printed.
 
 The engine is asked through the API server, which needs the rights "list" on pods and "get" on
 pods/proxy in the engine's namespace, or at --metrics-url. Without an engine, the rest is shown.`,
@@ -55,25 +50,20 @@ pods/proxy in the engine's namespace, or at --metrics-url. Without an engine, th
 		},
 	}
 	targetFlags(cmd, &f.target)
-	engineFlags(cmd, &f.Engine)
+	engineFlags(cmd, &f.Engine, &f.target)
 	flags := cmd.Flags()
-	flags.StringVarP(&f.output, "output", "o", traceOutputs[0],
-		"form of the output: text, json, or id for the trace's id alone")
+	bindOutput(cmd, &f.output, "text", "json", "id")
 	flags.BoolVarP(&f.watch, "watch", "w", false, "show it again with each change, until Ctrl-C")
 	flags.BoolVar(&f.spans, "spans", false, "add the spans of the latest change, from Jaeger")
 	flags.StringVar(&f.jaeger, "jaeger", "http://localhost:16686", "address of Jaeger's query service, for --spans")
 	flags.StringVar(&f.UI, "ui", "", "address of a Jaeger UI: print the trace's URL in it")
 	flags.IntVar(&f.Limit, "limit", maxGraph, "the largest number of objects")
-	_ = cmd.RegisterFlagCompletionFunc("output",
-		cobra.FixedCompletions(traceOutputs, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 // run runs the command.
 func (f *traceFlags) run(cmd *cobra.Command) error {
 	switch {
-	case !slices.Contains(traceOutputs, f.output):
-		return &usageError{fmt.Sprintf("--output: got %q, expected %s", f.output, strings.Join(traceOutputs, ", "))}
 	case f.Limit < 1:
 		return &usageError{fmt.Sprintf("--limit: got %d, expected a number from 1", f.Limit)}
 	case f.output == "id" && (f.watch || f.spans):
@@ -140,11 +130,13 @@ func (f *traceFlags) draw(out io.Writer, report *inspect.Report) (string, error)
 	if f.output != "json" {
 		return report.Text(time.Now(), terminal.PaintOn(out)), nil
 	}
-	data, err := json.MarshalIndent(report, "", "  ")
+	var b strings.Builder
+	write := writeJSON
 	if f.watch {
-		data, err = json.Marshal(report)
+		write = writeLine
 	}
-	return string(data) + "\n", err
+	err := write(&b, report)
+	return b.String(), err
 }
 
 // point sets the object that the arguments name: RESOURCE NAME, or RESOURCE/NAME as kubectl accepts
@@ -164,16 +156,26 @@ func point(cmd *cobra.Command, target *client.Target, args []string) error {
 
 // targetFlags adds the flags of commands that are about one object.
 func targetFlags(cmd *cobra.Command, target *client.Target) {
+	clusterFlags(cmd, target)
+	cmd.Flags().StringVarP(&target.Namespace, "namespace", "n", "", "the object's namespace; empty is the kubeconfig's")
+	cmd.ValidArgsFunction = completeObject(target)
+	completeFlag(cmd, "namespace", completeNamespace(target))
+}
+
+// clusterFlags adds the flags of commands that ask a cluster.
+func clusterFlags(cmd *cobra.Command, target *client.Target) {
 	cmd.Flags().StringVar(&target.Kubeconfig, "kubeconfig", "",
 		"kubeconfig file; empty follows KUBECONFIG and ~/.kube/config")
-	cmd.Flags().StringVarP(&target.Namespace, "namespace", "n", "", "the object's namespace; empty is the kubeconfig's")
+	cmd.Flags().StringVar(&target.Context, "context", "", "context of the kubeconfig; empty is its current one")
+	completeFlag(cmd, "context", completeContext(&target.Kubeconfig))
 }
 
 // engineFlags adds the flags of commands that ask a running engine.
-func engineFlags(cmd *cobra.Command, engine *client.Engine) {
+func engineFlags(cmd *cobra.Command, engine *client.Engine, cluster *client.Target) {
 	flags := cmd.Flags()
 	flags.StringVar(&engine.MetricsURL, "metrics-url", "",
 		"address of the engine's metrics, such as http://127.0.0.1:9999; empty asks its Pods through the API server")
 	flags.StringVar(&engine.Namespace, "engine-namespace", "", "namespace of the engine's Pods; empty is any")
 	flags.StringVar(&engine.Selector, "engine-selector", client.DefaultSelector, "label selector of the engine's Pods")
+	completeFlag(cmd, "engine-namespace", completeNamespace(cluster))
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/go-logr/logr"
 	"github.com/hookloop/hookloop/internal/globallog"
 	"github.com/hookloop/hookloop/internal/manifests"
@@ -31,9 +29,6 @@ Each line is file:line:column: severity: message. Exit code: 0 without errors, 1
   hookloop validate -f controller.yaml -f crd.yaml --hook 127.0.0.1:9443 --insecure`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := textOrJSON(output); err != nil {
-				return err
-			}
 			if len(files) == 0 {
 				return &usageError{"-f: is missing, expected a file or directory with controllers, or - for stdin"}
 			}
@@ -61,11 +56,11 @@ Each line is file:line:column: severity: message. Exit code: 0 without errors, 1
 	flags.StringVar(&options.Hook.Cert, "cert", "", "file with the client's certificate")
 	flags.StringVar(&options.Hook.Key, "key", "", "file with the key of the client's certificate")
 	flags.BoolVar(&strict, "strict", false, "exit with 1 for warnings, too")
-	flags.StringVarP(&output, "output", "o", "text", "format of the report: text or json")
+	bindOutput(cmd, &output, "text", "json")
 	return cmd
 }
 
-// writeValidation prints the report. The error makes the exit code 1.
+// writeValidation prints the report.
 func writeValidation(cmd *cobra.Command, report *validate.Report, output string, strict bool) error {
 	if err := writeReport(cmd, report, output); err != nil {
 		return err
@@ -73,7 +68,7 @@ func writeValidation(cmd *cobra.Command, report *validate.Report, output string,
 	faults := report.Errors()
 	warnings := len(report.Findings) - faults
 	if faults > 0 || strict && warnings > 0 {
-		return fmt.Errorf("%d errors and %d warnings in %d objects", faults, warnings, report.Objects)
+		return findings("%d errors and %d warnings in %d objects", faults, warnings, report.Objects)
 	}
 	return nil
 }

@@ -8,9 +8,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// errFindings makes the exit code 1 after a report with faults.
-var errFindings = errors.New("the hook has faults")
-
 // newVerify returns the command that checks the answers of a hook.
 func newVerify() *cobra.Command {
 	var options conformance.Options
@@ -33,9 +30,6 @@ Exit code: 0 without faults, 1 with faults, 2 for a wrong flag or file. Notes ar
   hookloop verify --hook dns:///hooks.shop:9443 --ca ca.crt --cert tls.crt --key tls.key -o json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := textOrJSON(output); err != nil {
-				return err
-			}
 			discardGRPCLog()
 			report, err := conformance.Verify(cmd.Context(), options)
 			if err != nil {
@@ -45,14 +39,14 @@ Exit code: 0 without faults, 1 with faults, 2 for a wrong flag or file. Notes ar
 				return err
 			}
 			if report.Faults() > 0 {
-				return errFindings
+				return findings("the hook has faults")
 			}
 			return nil
 		},
 	}
 	cmd.Flags().SortFlags = false
 	bindVerify(cmd.Flags(), &options)
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "format of the report: text or json")
+	bindOutput(cmd, &output, "text", "json")
 	return cmd
 }
 

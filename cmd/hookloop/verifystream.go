@@ -17,6 +17,7 @@ type verifyStream struct {
 	listen             string
 	tlsCert, tlsKey    string
 	list               bool
+	output             string
 }
 
 // newVerifyStream returns the command that checks an implementation of the stream protocol.
@@ -48,6 +49,7 @@ author writes on that SDK. The exit code is 1 if a dialogue fails.`,
 	flags.DurationVar(&f.options.Wait, "wait", streamkit.DefaultWait, "longest wait for a message of the hook")
 	flags.BoolVar(&f.options.Transcript, "transcript", false, "print the messages of dialogues that fail")
 	flags.BoolVar(&f.list, "list", false, "list the dialogues and exit")
+	bindOutput(cmd, &f.output, "text", "json")
 	return cmd
 }
 
@@ -62,17 +64,29 @@ func (f *verifyStream) run(cmd *cobra.Command) error {
 	if f.listen != "" && (f.tlsCert == "" || f.tlsKey == "") {
 		return &usageError{"verify-stream: --listen needs --tls-cert and --tls-key, because hooks dial in over TLS"}
 	}
-	results, err := f.play(cmd, out)
+	lines := out
+	if f.output == "json" {
+		lines = io.Discard
+	}
+	results, err := f.play(cmd, lines)
 	if wrong := (*streamkit.OptionError)(nil); errors.As(err, &wrong) {
 		return &usageError{"verify-stream: " + wrong.Error()}
 	}
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintln(out, streamkit.Summary(results)); err != nil {
+	if f.output == "json" {
+		err = writeJSON(out, results)
+	} else {
+		_, err = fmt.Fprintln(out, streamkit.Summary(results))
+	}
+	if err != nil {
 		return err
 	}
-	return streamkit.Failures(results)
+	if err := streamkit.Failures(results); err != nil {
+		return findings("%v", err)
+	}
+	return nil
 }
 
 func (f *verifyStream) play(cmd *cobra.Command, out io.Writer) ([]streamkit.Result, error) {
@@ -83,6 +97,6 @@ func (f *verifyStream) play(cmd *cobra.Command, out io.Writer) ([]streamkit.Resu
 	}
 	return streamkit.Listen(cmd.Context(), streamkit.ListenOptions{
 		Options: f.options, Address: f.listen, CertFile: f.tlsCert, KeyFile: f.tlsKey,
-		Listening: func(address string) { fmt.Fprintf(out, "waiting for a hook at %s\n", address) }, //nolint:errcheck // shown only
+		Listening: func(address string) { fmt.Fprintf(cmd.ErrOrStderr(), "waiting for a hook at %s\n", address) }, //nolint:errcheck // shown only
 	}, out)
 }

@@ -16,17 +16,27 @@ var version, commit string
 type build struct{ version, commit, goVersion string }
 
 func newVersion() *cobra.Command {
-	return &cobra.Command{
+	var output string
+	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print version, commit and Go version",
-		Args:  noArgs,
+		Example: `  hookloop version
+  hookloop version -o json`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			b := readBuild()
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "hookloop %s\ncommit %s\n%s %s/%s\n", b.version, b.commit,
-				b.goVersion, runtime.GOOS, runtime.GOARCH)
+			b, platform := readBuild(), runtime.GOOS+"/"+runtime.GOARCH
+			if output == "json" {
+				return writeJSON(cmd.OutOrStdout(), map[string]string{
+					"version": b.version, "commit": b.commit, "goVersion": b.goVersion, "platform": platform,
+				})
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "hookloop %s\ncommit %s\n%s %s\n", b.version, b.commit,
+				b.goVersion, platform)
 			return err
 		},
 	}
+	bindOutput(cmd, &output, "text", "json")
+	return cmd
 }
 
 func readBuild() build {

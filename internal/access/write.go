@@ -2,7 +2,6 @@ package access
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -121,8 +120,8 @@ func (a *Access) WriteYAML(w io.Writer) error {
 	return err
 }
 
-// WriteJSON writes the roles and their bindings as a List.
-func (a *Access) WriteJSON(w io.Writer) error {
+// List returns the roles and their bindings as a List.
+func (a *Access) List() map[string]any {
 	items := []any{}
 	for _, r := range a.roles() {
 		r.object["rules"] = r.rules
@@ -131,9 +130,7 @@ func (a *Access) WriteJSON(w io.Writer) error {
 			items = append(items, binding)
 		}
 	}
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
+	return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
 }
 
 func document(out *bytes.Buffer, object map[string]any) error {

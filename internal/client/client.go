@@ -7,10 +7,14 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,8 +29,9 @@ import (
 
 // Target identifies an object, in kubectl's notation.
 type Target struct {
-	// Kubeconfig is a file; empty follows kubectl's rules (KUBECONFIG, ~/.kube/config).
-	Kubeconfig string
+	// Kubeconfig is a file; empty follows kubectl's rules (KUBECONFIG, ~/.kube/config). Context is one
+	// of its contexts; empty is the current one.
+	Kubeconfig, Context string
 	// Namespace is empty for the kubeconfig's own.
 	Namespace string
 	// Resource is a resource or a kind, with or without version and group: websites, website,
@@ -50,7 +55,7 @@ const requestsPerSecond = 100
 
 // connect reads the kubeconfig. It makes no request.
 func connect(t Target) (*cluster, error) {
-	loader := load(t.Kubeconfig, "")
+	loader := load(t.Kubeconfig, t.Context)
 	config, err := configOf(loader)
 	if err != nil {
 		return nil, err
@@ -86,6 +91,9 @@ func load(kubeconfig, context string) clientcmd.ClientConfig {
 
 func configOf(loader clientcmd.ClientConfig) (*rest.Config, error) {
 	config, err := loader.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errors.New("no cluster: expected a kubeconfig in --kubeconfig, KUBECONFIG or ~/.kube/config")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
@@ -98,6 +106,35 @@ func configOf(loader clientcmd.ClientConfig) (*rest.Config, error) {
 // contexts. Empty arguments follow kubectl's rules. It makes no request.
 func Config(kubeconfig, context string) (*rest.Config, error) {
 	return configOf(load(kubeconfig, context))
+}
+
+// reachTimeout bounds the wait for an API server's first answer.
+const reachTimeout = 10 * time.Second
+
+// Reach returns an error if the API server does not answer. A refusal is an answer.
+func Reach(ctx context.Context, config *rest.Config) error {
+	limited, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	c, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("--kubeconfig: %w", err)
+	}
+	err = c.RESTClient().Get().AbsPath("/version").Do(limited).Error()
+	var refused apierrors.APIStatus
+	if err == nil || ctx.Err() != nil || errors.As(err, &refused) {
+		return ctx.Err()
+	}
+	return fmt.Errorf("the API server at %s does not answer: %w; start it, or choose another by --kubeconfig or --context",
+		config.Host, cause(err))
+}
+
+// cause returns the cause of an error of net/http, without the request.
+func cause(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
 }
 
 // uid returns the UID of the namespace kube-system, which identifies the cluster.

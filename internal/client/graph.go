@@ -17,7 +17,7 @@ var Drawings = []string{"text", "mermaid", "dot", "json"}
 // Graph draws the objects around one object, at most limit of them, in one of the forms of
 // Drawings.
 func Graph(ctx context.Context, t Target, form string, limit int) (string, error) {
-	r, err := newReader(t, limit)
+	r, err := newReader(ctx, t, limit)
 	if err != nil {
 		return "", err
 	}
@@ -57,9 +57,12 @@ type reader struct {
 }
 
 // newReader connects to the cluster and finds the resources.
-func newReader(t Target, limit int) (*reader, error) {
+func newReader(ctx context.Context, t Target, limit int) (*reader, error) {
 	c, err := connect(t)
 	if err != nil {
+		return nil, err
+	}
+	if err := Reach(ctx, c.config); err != nil {
 		return nil, err
 	}
 	mapping, err := c.find(t.Resource)

@@ -12,17 +12,10 @@ import (
 
 // Top shows the state of the running engines: once, or again and again until ctx ends. Each table
 // is about the interval before it.
-func Top(ctx context.Context, kubeconfig string, e Engine, interval time.Duration, once bool,
+func Top(ctx context.Context, t Target, e Engine, interval time.Duration, once bool,
 	show func(*top.Table) error,
 ) error {
-	var asked *engines
-	c, err := connect(Target{Kubeconfig: kubeconfig})
-	switch {
-	case e.MetricsURL != "": // no cluster is needed
-		asked, err = newEngines(e, nil)
-	case err == nil:
-		asked, err = newEngines(e, c.config)
-	}
+	asked, err := enginesOf(ctx, t, e)
 	if err != nil {
 		return err
 	}
@@ -46,6 +39,22 @@ func Top(ctx context.Context, kubeconfig string, e Engine, interval time.Duratio
 		}
 		before = now
 	}
+}
+
+// enginesOf returns a client of the engines of a cluster, or of one at its own address, which needs
+// no cluster.
+func enginesOf(ctx context.Context, t Target, e Engine) (*engines, error) {
+	if e.MetricsURL != "" {
+		return newEngines(e, nil)
+	}
+	config, err := Config(t.Kubeconfig, t.Context)
+	if err != nil {
+		return nil, err
+	}
+	if err := Reach(ctx, config); err != nil {
+		return nil, err
+	}
+	return newEngines(e, config)
 }
 
 // scrape reads the metrics of all engines.

@@ -42,7 +42,7 @@ type Tracer struct {
 
 // NewTracer finds the resource of an object. It does not read the object.
 func NewTracer(ctx context.Context, t Target, o TraceOptions) (*Tracer, error) {
-	r, err := newReader(t, o.Limit)
+	r, err := newReader(ctx, t, o.Limit)
 	if err != nil {
 		return nil, err
 	}

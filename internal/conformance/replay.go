@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -210,14 +209,6 @@ func (r *ReplayReport) Different() int {
 		}
 	}
 	return different
-}
-
-// WriteJSON writes the report as one JSON object.
-func (r *ReplayReport) WriteJSON(w io.Writer) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(r)
 }
 
 // WriteText writes the report for people: the differences of each answer by child.

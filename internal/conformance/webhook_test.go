@@ -182,8 +182,7 @@ func TestManyFaultsOfOneHook(t *testing.T) {
 	if len(got) != len(want) {
 		t.Errorf("got %d kinds of faults, want %d:\n%s", len(got), len(want), text(t, report))
 	}
-	var b bytes.Buffer
-	if err := report.WriteJSON(&b); err != nil || !json.Valid(b.Bytes()) {
+	if _, err := json.Marshal(report); err != nil {
 		t.Errorf("the report is no JSON: %v", err)
 	}
 }

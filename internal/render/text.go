@@ -2,7 +2,6 @@ package render
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -17,14 +16,6 @@ var colours = map[byte]string{'+': "\x1b[32m", '-': "\x1b[31m", '!': "\x1b[31m",
 
 // diffContext is the number of equal lines around a change.
 const diffContext = 3
-
-// WriteJSON writes the result as JSON.
-func (r *Result) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
-}
 
 // WriteYAML writes the result as YAML.
 func (r *Result) WriteYAML(w io.Writer) error {

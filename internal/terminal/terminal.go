@@ -38,9 +38,12 @@ func Live(w io.Writer) bool {
 	return ok && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
 }
 
-// PaintOn returns the Paint for a writer: Plain unless it is a terminal, and if NO_COLOR is set.
+// Colored reports whether text for a writer has colours: on a terminal, unless NO_COLOR is set.
+func Colored(w io.Writer) bool { return Live(w) && os.Getenv("NO_COLOR") == "" }
+
+// PaintOn returns the Paint for a writer: Plain unless it is Colored.
 func PaintOn(w io.Writer) Paint {
-	if !Live(w) || os.Getenv("NO_COLOR") != "" {
+	if !Colored(w) {
 		return Plain
 	}
 	return func(c Color, text string) string { return string(c) + text + reset }

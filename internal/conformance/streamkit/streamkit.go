@@ -54,10 +54,10 @@ const (
 
 // Result is the result of one dialogue.
 type Result struct {
-	Name    string
-	Outcome Outcome
+	Name    string  `json:"name"`
+	Outcome Outcome `json:"outcome"`
 	// Detail is the failed step with the expectation, or the reason for skipping.
-	Detail string
+	Detail string `json:"detail,omitempty"`
 }
 
 // opener opens one stream to the hook.
