@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"github.com/hookloop/hookloop/internal/scaffold"
@@ -92,10 +94,32 @@ func printProject(out io.Writer, p *scaffold.Project, output string) error {
 	for _, file := range p.Files {
 		text += "  " + file + "\n"
 	}
-	text += fmt.Sprintf("next:\n  cd %s\n  make test  # the hook's own tests\n"+
-		"  make dev   # runs it against the cluster of your kubeconfig\n", p.Dir)
+	text += fmt.Sprintf("next:\n  cd %s\n%s", p.Dir, pathStep())
+	text += fmt.Sprintf(`  make test                      # the hook's own tests
+  make dev                       # runs it against the cluster of your kubeconfig
+  kubectl apply -f sample.yaml   # in another terminal; then edit %s
+`, p.Hook)
 	_, err := io.WriteString(out, text)
 	return err
+}
+
+// pathStep returns the step that puts this program on the PATH, for the Makefile of the project; ""
+// if the PATH has it.
+func pathStep() string {
+	program, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	if found, err := exec.LookPath("hookloop"); err == nil && sameFile(found, program) {
+		return ""
+	}
+	return fmt.Sprintf("  export PATH=\"%s:$PATH\"\n", filepath.Dir(program))
+}
+
+func sameFile(a, b string) bool {
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
 // initError makes a wrong option of init a wrong command line.

@@ -1,14 +1,18 @@
 package scaffold
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 var (
 	versionPattern = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
 	kindPattern    = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
 	modulePattern  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~-]*(/[A-Za-z0-9][A-Za-z0-9._~-]*)*$`)
+	notLabel       = regexp.MustCompile(`[^a-z0-9]+`)
 	consonantY     = regexp.MustCompile(`[^aeiou]y$`)
 	releasePattern = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-(alpha|beta|rc)\.[0-9]+)?$`)
 )
@@ -25,6 +29,13 @@ func camelCase(name string) string {
 		return text
 	}
 	return "X" + kind.String()
+}
+
+// asLabel returns the DNS label that is closest to a text: web-shop for "Web Shop".
+func asLabel(text string) string {
+	label := strings.Trim(notLabel.ReplaceAllString(strings.ToLower(text), "-"), "-")
+	label = strings.TrimRight(label[:min(len(label), validation.DNS1123LabelMaxLength)], "-")
+	return cmp.Or(label, "web-shop")
 }
 
 // plural returns the resource of a kind, by the rule for the names of built-in resources.

@@ -60,8 +60,9 @@ func (o Options) complete() (Options, error) {
 	if o.Name == "" {
 		return o, wrong("got no NAME, expected the name of the project, such as \"shop\"")
 	}
-	if problems := validation.IsDNS1123Label(o.Name); len(problems) > 0 {
-		return o, wrong("NAME: got %q, expected a DNS label such as \"web-shop\": %s", o.Name, problems[0])
+	if len(validation.IsDNS1123Label(o.Name)) > 0 {
+		return o, wrong("NAME: got %q, expected a DNS label such as %q: at most 63 lower-case letters, digits and \"-\", "+
+			"with a letter or digit first and last", o.Name, asLabel(o.Name))
 	}
 	if err := o.checkChoices(); err != nil {
 		return o, err
@@ -155,6 +156,10 @@ func (o *Options) locateSDK() error {
 	}
 	if !isCheckout(path) {
 		return wrong("--sdk: got %q, expected the folder of a checkout of Hookloop: it has no file %s", o.SDK, checkoutMark)
+	}
+	if strings.ContainsAny(path, " \t\n\"'`$#%\\") {
+		return wrong("--sdk: got %q, expected a path without spaces, quotes and the signs $ # %% \\, which go.mod and make "+
+			"do not read in a path; a symbolic link gives the folder another one", path)
 	}
 	o.SDK = filepath.ToSlash(path)
 	return nil

@@ -24,6 +24,18 @@ const (
 	roleFile       = "manifests/role.yaml"
 )
 
+// hookFile returns the file with the hook of a language's projects.
+func hookFile(language string) string {
+	switch language {
+	case "go":
+		return "hook.go"
+	case "typescript":
+		return "src/hook.ts"
+	default:
+		return "hook.py"
+	}
+}
+
 // suffix is the end of the name of each template.
 const suffix = ".tmpl"
 
@@ -36,6 +48,8 @@ type project struct {
 	Singular string
 	// Main reports the kind of controller: one of the three is true.
 	Composite, Decorator, Map bool
+	// Hook is the file with the hook.
+	Hook string
 	// Webhook reports that the hook uses no SDK. Port is the port of the hook in its Pod.
 	Webhook bool
 	Port    int
@@ -47,6 +61,7 @@ func newProject(o Options) project {
 	p := project{
 		Options: o, APIVersion: o.Group + "/" + o.Version, Singular: strings.ToLower(o.ParentKind),
 		Composite: o.Kind == kindComposite, Decorator: o.Kind == kindDecorator, Map: o.Kind == kindMap,
+		Hook:    hookFile(o.Language),
 		Webhook: o.Language == "webhook", Port: 9443, PackageVersion: strings.TrimPrefix(o.Release, "v"),
 	}
 	if p.Webhook {

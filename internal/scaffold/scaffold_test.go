@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -137,7 +138,10 @@ func TestWrongOptionsNameTheFlag(t *testing.T) {
 		change func(o *scaffold.Options)
 	}{
 		{"got no NAME", func(o *scaffold.Options) { o.Name = "" }},
-		{`NAME: got "Shop", expected a DNS label`, func(o *scaffold.Options) { o.Name = "Shop" }},
+		{`NAME: got "Web Shop", expected a DNS label such as "web-shop": at most 63`,
+			func(o *scaffold.Options) { o.Name = "Web Shop" }},
+		{`NAME: got "_", expected a DNS label such as "web-shop"`, func(o *scaffold.Options) { o.Name = "_" }},
+		{`NAME: got "Shop", expected a DNS label such as "shop"`, func(o *scaffold.Options) { o.Name = "Shop" }},
 		{`NAME: got "../shop"`, func(o *scaffold.Options) { o.Name = "../shop" }},
 		{`NAME: got "on", expected a text that YAML`, func(o *scaffold.Options) { o.Name = "on" }},
 		{`--parent-kind: got "Yes", expected a text`, func(o *scaffold.Options) { o.ParentKind = "Yes" }},
@@ -154,6 +158,7 @@ func TestWrongOptionsNameTheFlag(t *testing.T) {
 		{`--module: got "a/b", expected it only with --lang go`,
 			func(o *scaffold.Options) { o.Language, o.Module = "python", "a/b" }},
 		{"--sdk: got \"testdata\", expected the folder of a checkout", func(o *scaffold.Options) { o.SDK = "testdata" }},
+		{`a b", expected a path without spaces`, func(o *scaffold.Options) { o.SDK = spaced(t) }},
 		{"--sdk: got no folder, and this build of hookloop (v0.1.0-3-gabc) is no release",
 			func(o *scaffold.Options) { o.SDK, o.Release = "", "v0.1.0-3-gabc" }},
 	} {
@@ -170,6 +175,17 @@ func TestWrongOptionsNameTheFlag(t *testing.T) {
 			}
 		})
 	}
+}
+
+// spaced returns a checkout in a folder that make cannot name.
+func spaced(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs(checkout)
+	link := filepath.Join(t.TempDir(), "a b")
+	if err := errors.Join(err, os.Symlink(root, link)); err != nil {
+		t.Fatal(err)
+	}
+	return link
 }
 
 func TestNamesFollowFromTheName(t *testing.T) {
@@ -257,5 +273,74 @@ func TestFindSDK(t *testing.T) {
 	}
 	if got := scaffold.FindSDK(elsewhere); got != "" {
 		t.Errorf("a file elsewhere: got %q, want none", got)
+	}
+}
+
+// makeIn runs make in a project with a PATH of one folder, and returns its output.
+func makeIn(t *testing.T, dir, path string, args ...string) (string, error) {
+	t.Helper()
+	program, err := exec.LookPath("make")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), program, args...)
+	command.Dir, command.Env = dir, []string{"PATH=" + path}
+	out, err := command.CombinedOutput()
+	return string(out), err
+}
+
+func TestAMissingProgramIsOneMessage(t *testing.T) {
+	for _, c := range []struct{ language, target, want string }{
+		{"go", "test", "make: go is missing: install Go"},
+		{"python", "dev", "make: python3 is missing: install Python"},
+		{"typescript", "test", "make: npm is missing: install Node.js"},
+		{"webhook", "test", "make: python3 is missing: install Python"},
+		{"webhook", "dev", "make: hookloop is missing: put it on the PATH"},
+		{"webhook", "role", "make: hookloop is missing: put it on the PATH"},
+		{"webhook", "image", "make: docker is missing: install it"},
+		{"webhook", "deploy", "make: kubectl is missing: install it"},
+	} {
+		t.Run(c.language+"/"+c.target, func(t *testing.T) {
+			o := options(t)
+			o.Language = c.language
+			if _, err := scaffold.Write(o); err != nil {
+				t.Fatal(err)
+			}
+			out, err := makeIn(t, o.Dir, t.TempDir(), c.target)
+			if lines := strings.Split(out, "\n"); err == nil || !strings.HasPrefix(lines[0], c.want) || len(lines) > 3 {
+				t.Errorf("got %v and\n%s\nwant the line %q and make's own", err, out, c.want)
+			}
+		})
+	}
+}
+
+func TestAFailureKeepsTheRole(t *testing.T) {
+	o := options(t)
+	if _, err := scaffold.Write(o); err != nil {
+		t.Fatal(err)
+	}
+	before := read(t, o.Dir)["manifests/role.yaml"]
+	if out, err := makeIn(t, o.Dir, os.Getenv("PATH"), "role", "HOOKLOOP=false"); err == nil {
+		t.Fatalf("got no error; make printed:\n%s", out)
+	}
+	if diff := cmp.Diff(before, read(t, o.Dir)["manifests/role.yaml"]); diff != "" {
+		t.Errorf("role.yaml (-before +after):\n%s", diff)
+	}
+}
+
+// TestTheSDKOfACheckoutIsBuilt uses a checkout in which the SDK's JavaScript is not built.
+func TestTheSDKOfACheckoutIsBuilt(t *testing.T) {
+	o := options(t)
+	o.Language, o.SDK = "typescript", filepath.Join(t.TempDir(), "checkout")
+	mark := filepath.Join(o.SDK, "sdk", "go", "go.mod")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(mark), 0o755), os.WriteFile(mark, nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := scaffold.Write(o); err != nil {
+		t.Fatal(err)
+	}
+	out, err := makeIn(t, o.Dir, os.Getenv("PATH"), "-n", "test")
+	if err != nil || !strings.Contains(out, "cd "+o.SDK+"/sdk/typescript && npm ") {
+		t.Errorf("got %v and\n%s\nwant the build of the SDK", err, out)
 	}
 }

@@ -16,6 +16,8 @@ type Project struct {
 	// Dir is its folder, and Files are the paths of its files in that folder, sorted.
 	Dir   string   `json:"dir"`
 	Files []string `json:"files"`
+	// Hook is the file with the hook.
+	Hook string `json:"hook"`
 }
 
 // Write writes the project of the options. It replaces no file: if one of its files exists, it
@@ -25,7 +27,8 @@ func Write(o Options) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := render(newProject(o))
+	p := newProject(o)
+	files, err := render(p)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +42,7 @@ func Write(o Options) (*Project, error) {
 			return nil, errors.Join(err, w.undo())
 		}
 	}
-	return &Project{Dir: o.Dir, Files: names}, nil
+	return &Project{Dir: o.Dir, Files: names, Hook: p.Hook}, nil
 }
 
 // refuseExisting returns an error that names the files that are in the way of a project.

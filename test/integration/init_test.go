@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,14 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/internal/hookprocess"
+	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/internal/scaffold"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
 	"github.com/hookloop/hookloop/test/serve"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 )
 
 // building is how long a step may take that compiles a hook.
@@ -30,12 +29,13 @@ type newProject struct {
 	*kit.Kit
 	language, kind, dir string
 	// env is the environment of its commands: dependencies that are installed already.
-	env  []string
-	hook *hookprocess.Process
+	env []string
+	// dev is "make dev".
+	dev *hookprocess.Process
 }
 
 // TestInit goes the way of a new user in every language and kind of controller: hookloop init, the
-// project's own tests, its hook, an object, and a change of the object.
+// project's "make test" and "make dev", unchanged, an object, a change of it, and one of the hook.
 func TestInit(t *testing.T) {
 	for _, language := range scaffold.Languages {
 		t.Run(language, func(t *testing.T) {
@@ -51,9 +51,12 @@ func TestInit(t *testing.T) {
 					p.run(p.dir, "make", "test")
 					tested := time.Since(began)
 					p.start()
+					running := time.Since(began)
 					p.seesChanges()
-					t.Logf("from init to a change on the control plane in %.1f s, the tests after %.1f s",
-						time.Since(began).Seconds(), tested.Seconds())
+					p.changeHook()
+					p.dev.Stop()
+					t.Logf("from init to the last change on the control plane in %.1f s, tested after %.1f s, running after %.1f s",
+						time.Since(began).Seconds(), tested.Seconds(), running.Seconds())
 				})
 			}
 		})
@@ -120,42 +123,32 @@ func (p *newProject) must(err error) {
 	}
 }
 
-// start applies the CRD, runs the hook by the command of "make dev", and declares the controller
-// with the hook's address, as "hookloop dev" does.
+// start runs "make dev", unchanged, until the controller runs.
 func (p *newProject) start() {
 	p.Helper()
-	if p.kind != "decorator" {
-		p.ApplyFile(filepath.Join(p.dir, "manifests", "crd.yaml"))
-	}
-	controller := &unstructured.Unstructured{}
-	text, err := os.ReadFile(filepath.Join(p.dir, "manifests", "controller.yaml"))
-	p.must(err)
-	p.must(yaml.Unmarshal(text, &controller.Object))
-	p.must(hookprocess.Redirect(controller, p.runHook()))
-	p.must(p.TryApply(controller))
-	kind := controller.GetAPIVersion() + "/" + controller.GetKind()
-	p.Cleanup(func() { p.Delete(kind, p.Name) })
-	p.AwaitReadyOf(kind, v1alpha1.ReasonRunning)
-}
-
-// runHook starts the hook, or starts it again, and returns its address.
-func (p *newProject) runHook() string {
-	p.Helper()
-	lines := strings.Split(strings.TrimSpace(p.run(p.dir, "make", "-n", "dev")), "\n")
-	_, command, found := strings.Cut(lines[len(lines)-1], " -- ")
-	if !found {
-		p.Fatalf("make dev runs %q, expected hookloop dev with the hook's command after --", lines)
-	}
-	if p.hook != nil {
-		p.hook.Stop()
-	}
+	var output proc.Output
 	var err error
-	p.hook, err = hookprocess.Start(p.Context(), hookprocess.Spec{
-		Command: []string{"sh", "-c", command}, Dir: p.dir, Env: p.env, Output: p.Output(), Timeout: building,
+	p.dev, err = hookprocess.Start(p.Context(), hookprocess.Spec{
+		Command: []string{"make", "dev"}, Dir: p.dir, Env: p.env, Output: &output, DialsIn: true,
 	})
 	p.must(err)
-	p.Cleanup(p.hook.Stop)
-	return p.hook.Address()
+	p.Cleanup(func() {
+		p.dev.Stop()
+		if p.Failed() {
+			p.Logf("make dev wrote:\n%s", output.String())
+		}
+	})
+	p.EventuallyWithin(building, "the controller runs", func() error {
+		select {
+		case <-p.dev.Done():
+			p.Fatalf("make dev has ended: %v", p.dev.Err())
+		default:
+		}
+		if want := p.kind + "/" + p.Name + " Ready=True Running"; !strings.Contains(output.String(), want) {
+			return fmt.Errorf("make dev has not printed %q", want)
+		}
+		return nil
+	})
 }
 
 // seesChanges applies the project's sample, then changes it, and waits for the results.
@@ -198,4 +191,22 @@ func (p *newProject) sees(kind, name, want string) {
 		}
 		return nil
 	})
+}
+
+// changeHook changes the hook while "make dev" runs, and waits for the result.
+func (p *newProject) changeHook() {
+	p.Helper()
+	if p.kind != "composite" { // restarts are the same for all kinds
+		return
+	}
+	file := map[string]string{"go": "hook.go", "typescript": "src/hook.ts"}[p.language]
+	file = filepath.Join(p.dir, cmp.Or(file, "hook.py"))
+	text, err := os.ReadFile(file)
+	p.must(err)
+	changed := strings.NewReplacer(`"!"`, `"?!"`, "}!`", "}?!`").Replace(string(text))
+	if changed == string(text) {
+		p.Fatalf("%s does not add an exclamation mark", file)
+	}
+	p.must(os.WriteFile(file, []byte(changed), 0o600))
+	p.sees("v1/ConfigMap", "sample-1", `"message":"GOODBYE?!"`)
 }
