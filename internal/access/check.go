@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,27 +21,41 @@ func (a *Access) Missing(ctx context.Context, config *rest.Config, as types.Name
 	if err != nil {
 		return nil, err
 	}
+	refused := make([][]bool, len(a.grants)) // by grant and verb
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(reviews)
+	for i, g := range a.grants {
+		refused[i] = make([]bool, len(g.verbs))
+		for j, verb := range g.verbs {
+			group.Go(func() error {
+				allowed, err := ask(ctx, client, as, g.attributes(verb))
+				refused[i][j] = !allowed
+				return err
+			})
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
 	missing := &Access{options: a.options}
 	missing.options.Name += "-missing"
-	for _, g := range a.grants {
-		var refused []string
-		for _, verb := range g.verbs {
-			allowed, err := ask(ctx, client, as, g.attributes(verb))
-			if err != nil {
-				return nil, err
-			}
-			if !allowed {
-				refused = append(refused, verb)
+	for i, g := range a.grants {
+		rest := *g
+		rest.verbs = nil
+		for j, verb := range g.verbs {
+			if refused[i][j] {
+				rest.verbs = append(rest.verbs, verb)
 			}
 		}
-		if len(refused) > 0 {
-			rest := *g
-			rest.verbs = refused
+		if len(rest.verbs) > 0 {
 			missing.grants = append(missing.grants, &rest)
 		}
 	}
 	return missing, nil
 }
+
+// reviews is the number of questions at a time.
+const reviews = 8
 
 func (g *grant) attributes(verb string) *authorizationv1.ResourceAttributes {
 	resource, subresource, _ := strings.Cut(g.resource, "/")

@@ -87,6 +87,11 @@ func New(ctx context.Context, set *manifests.Set, o Options) (*Access, error) {
 	if err != nil {
 		return nil, err
 	}
+	return Of(found, known, o)
+}
+
+// Of returns the rights that controllers need on known resources.
+func Of(found []*manifests.Controller, known *catalog.Catalog, o Options) (*Access, error) {
 	a := &Access{options: o}
 	for _, c := range found {
 		a.controller(c, known)
@@ -109,6 +114,15 @@ func (a *Access) add(g *grant) {
 	present := a.grants[i]
 	present.verbs = inOrder(slices.Concat(present.verbs, g.verbs))
 	present.why = append(present.why, g.why...)
+}
+
+// Need adds verbs on one resource in all namespaces; an empty name is all objects of it.
+func (a *Access) Need(r schema.GroupResource, name, why string, verbs ...string) {
+	g := &grant{group: r.Group, resource: r.Resource, verbs: verbs, why: []string{why}}
+	if name != "" {
+		g.names = []string{name}
+	}
+	a.add(g)
 }
 
 // verbs is the order of verbs in rules.

@@ -159,6 +159,25 @@ func upper(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
+// Lines returns each right as a text: create, patch jobs.batch (child (InPlace) of
+// CompositeController web).
+func (a *Access) Lines() []string {
+	var lines []string
+	for _, g := range a.grants {
+		right := rights.Right{Group: g.group, Verbs: g.verbs}
+		right.Resource, right.Subresource, _ = strings.Cut(g.resource, "/")
+		line := right.String()
+		if len(g.names) > 0 {
+			line += " " + strings.Join(g.names, ", ")
+		}
+		if g.namespace != "" {
+			line += " in the namespace " + g.namespace
+		}
+		lines = append(lines, line+" ("+strings.Join(g.why, ", ")+")")
+	}
+	return lines
+}
+
 // Empty reports whether there are no rights, as after Missing finds none.
 func (a *Access) Empty() bool { return len(a.grants) == 0 }
 
