@@ -30,12 +30,17 @@ is read again. Without COMMAND, the hook is called at its declared address.
 With --intercept nothing is read from files: the hook, a program of an SDK, dials in at the gateway of
 the engine in the cluster, with a token that this command makes for a ServiceAccount.
 
+With --local it starts a control plane on this machine, with the programs that KUBEBUILDER_ASSETS or
+HOOKLOOP_CONTROLPLANE names, which lie beside hookloop, or which setup-envtest has. It ends with the
+session.
+
 Each sync is a line: its cause, the time of the hook, and what was written, with the changed fields;
 values of Secrets are hidden. Ctrl-C ends the engine and the hook with all its children. What was
 created stays, unless --cleanup is set.`,
 		Example: `  hookloop dev -f manifests/ -- python3 hook.py
   hookloop dev -f controller.yaml -f crd.yaml --watch src -- npx tsx src/hook.ts
   hookloop dev --cleanup -- go run .
+  hookloop dev --local -- python3 hook.py
   hookloop dev -f controller.yaml
   hookloop dev --intercept composite/web -l team=blue --gateway 127.0.0.1:9444 --gateway-ca ca.crt -- go run .`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -72,6 +77,8 @@ func bindDev(f *pflag.FlagSet, o *dev.Options) {
 	f.DurationVar(&o.HookTimeout, "hook-timeout", 2*time.Minute, "time until the hook must listen, with its compilation")
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty follows kubectl's rules")
 	f.StringVar(&o.Context, "context", "", "context of the kubeconfig; empty is the current one")
+	f.BoolVar(&o.Local, "local", false,
+		"start a control plane on this machine, which ends with the session")
 	f.BoolVar(&o.Cleanup, "cleanup", false,
 		"remove at the end what was made: CRDs with their objects, and objects that were created for parents")
 	f.StringVar(&o.Intercept, "intercept", "",

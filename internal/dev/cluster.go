@@ -51,23 +51,32 @@ func connect(ctx context.Context, o *Options) (*cluster, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	config, err := loader.ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("no cluster: %s; expected a kubeconfig with a current context (--kubeconfig, --context)",
+		return nil, fmt.Errorf("no cluster: %s; expected a kubeconfig with a current context (--kubeconfig, --context), "+
+			"or --local for a control plane of this machine",
 			strings.TrimSuffix(err.Error(), "\n"))
 	}
-	config.UserAgent, config.QPS = "hookloop-dev/"+o.Version, -1
-	c := &cluster{config: config, context: o.Context}
-	if c.context == "" {
+	name := o.Context
+	if name == "" {
 		if raw, err := loader.RawConfig(); err == nil {
-			c.context = raw.CurrentContext
+			name = raw.CurrentContext
 		}
 	}
-	if c.client, err = dynamic.NewForConfig(config); err != nil {
-		return nil, err
-	}
-	if c.typed, err = kubernetes.NewForConfig(config); err != nil {
+	c, err := newCluster(config, name, o)
+	if err != nil {
 		return nil, err
 	}
 	return c, c.await(ctx)
+}
+
+// newCluster makes the clients of a cluster.
+func newCluster(config *rest.Config, name string, o *Options) (c *cluster, err error) {
+	config.UserAgent, config.QPS = "hookloop-dev/"+o.Version, -1
+	c = &cluster{config: config, context: name}
+	if c.client, err = dynamic.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	c.typed, err = kubernetes.NewForConfig(config)
+	return c, err
 }
 
 // await asks for the version, once.
@@ -76,8 +85,8 @@ func (c *cluster) await(ctx context.Context) error {
 	defer cancel()
 	err := c.typed.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Error()
 	if err != nil {
-		return fmt.Errorf("the cluster of context %q at %s does not answer: %w; start it, or choose another with "+
-			"--kubeconfig or --context", c.context, c.config.Host, err)
+		return fmt.Errorf("the cluster of context %q at %s does not answer: %w; start it, choose another with "+
+			"--kubeconfig or --context, or run a control plane of this machine with --local", c.context, c.config.Host, err)
 	}
 	return nil
 }

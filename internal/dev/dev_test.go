@@ -3,6 +3,7 @@ package dev
 import (
 	"errors"
 	"flag"
+	"io"
 	"os"
 	"regexp"
 	"strings"
@@ -139,5 +140,30 @@ func TestIgnored(t *testing.T) {
 		if got := o.ignored(path); got != want {
 			t.Errorf("ignored(%q) = %v, want %v", path, got, want)
 		}
+	}
+}
+
+// TestLocalNeedsPrograms names what to set on a machine without a control plane, and refuses
+// another cluster beside it.
+func TestLocalNeedsPrograms(t *testing.T) {
+	for _, name := range []string{"HOOKLOOP_CONTROLPLANE", "KUBEBUILDER_ASSETS", "XDG_DATA_HOME"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("PATH", t.TempDir())
+	o := Options{Files: []string{"../../examples/tenant"}, Local: true, Out: io.Discard}
+	err := Run(t.Context(), o)
+	for _, want := range []string{
+		"--local: no control plane found: HOOKLOOP_CONTROLPLANE is not set", "Set KUBEBUILDER_ASSETS to a folder with",
+		"(make controlplane), and set HOOKLOOP_CONTROLPLANE to its .cache/bin/controlplane",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Run = %v, want %q", err, want)
+		}
+	}
+	o.Kubeconfig = "kubeconfig"
+	var usage *UsageError
+	if err := Run(t.Context(), o); !errors.As(err, &usage) {
+		t.Errorf("with --kubeconfig: Run = %v, want a wrong option", err)
 	}
 }

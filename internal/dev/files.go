@@ -16,6 +16,9 @@ import (
 type declared struct {
 	controllers []*unstructured.Unstructured
 	crds        []*unstructured.Unstructured
+	// controllerFiles and crdFiles are the same with their places in the files.
+	controllerFiles []*manifests.Controller
+	crdFiles        []*manifests.CRD
 }
 
 // read reads the files, and selects the controllers.
@@ -32,7 +35,7 @@ func (o *Options) read() (*declared, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &declared{}
+	d := &declared{controllerFiles: chosen}
 	for _, c := range chosen {
 		if err := add(&d.controllers, c.Object); err != nil {
 			return nil, err
@@ -49,6 +52,7 @@ func (o *Options) read() (*declared, error) {
 		if err := add(&d.crds, c.Object); err != nil {
 			return nil, err
 		}
+		d.crdFiles = append(d.crdFiles, c)
 	}
 	return d, nil
 }

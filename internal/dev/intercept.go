@@ -77,16 +77,15 @@ func (s *session) intercept(ctx context.Context) error {
 	if err := s.checkTarget(ctx, t); err != nil {
 		return err
 	}
-	if err := s.checkRight(ctx, t, namespace, account); err != nil {
-		return err
-	}
 	dir, err := os.MkdirTemp("", "hookloop-dev-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	tokenFile := filepath.Join(dir, "token")
-	if err := s.writeToken(ctx, namespace, account, tokenFile); err != nil {
+	if err := errors.Join(
+		s.checkRight(ctx, t, namespace, account), s.writeToken(ctx, namespace, account, tokenFile),
+	); err != nil {
 		return err
 	}
 	s.env = s.Gateway.env(t, tokenFile)

@@ -75,6 +75,9 @@ func writeOf(parent object.Ref, w server.Write) writeLine {
 	}
 	if w.Before != nil && w.After != nil {
 		l.Changes = differences(w.Before, w.After, w.Verb == statusVerb)
+		if len(l.Changes) == 0 && w.Verb == statusVerb {
+			l.Why = "observedGeneration"
+		}
 	}
 	return l
 }

@@ -21,6 +21,8 @@ type Options struct {
 
 	// Kubeconfig is a file; empty follows kubectl's rules. Context is empty for the current one.
 	Kubeconfig, Context string
+	// Local starts a control plane on this machine, which ends with the session.
+	Local bool
 
 	// Intercept is a controller that runs in the cluster (composite/web); empty runs those of Files.
 	Intercept string

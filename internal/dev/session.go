@@ -47,20 +47,34 @@ func Run(ctx context.Context, o Options) error {
 		Options: &o, print: p, observer: newObserver(p), declared: &declared{},
 		engineUp: make(chan struct{}), changed: make(chan []string, 1),
 	}
-	if o.Intercept != "" {
+	switch {
+	case o.Local && (o.Kubeconfig != "" || o.Context != "" || o.Intercept != ""):
+		return usagef("--local: got --kubeconfig, --context or --intercept, too, expected one of them alone")
+	case o.Intercept != "":
 		return s.intercept(ctx)
 	}
 	var err error
 	if s.declared, err = o.read(); err != nil {
 		return err
 	}
+	if o.Local {
+		return s.local(ctx)
+	}
 	if s.cluster, err = connect(ctx, &o); err != nil {
 		return err
 	}
+	return s.develop(ctx)
+}
+
+// develop runs the controllers of the files on the cluster.
+func (s *session) develop(ctx context.Context) error {
+	s.print.notef("cluster %q at %s", s.cluster.context, s.cluster.config.Host)
 	if err := s.cluster.refuseRivals(ctx, s.declared.controllers); err != nil {
 		return err
 	}
-	p.notef("cluster %q at %s", s.cluster.context, s.cluster.config.Host)
+	if err := s.check(ctx, s.declared); err != nil {
+		return err
+	}
 	defer s.stopHook()
 	if err := s.startHook(ctx); err != nil {
 		return err
@@ -328,6 +342,9 @@ func few(paths []string) []string {
 // reload reads the manifests again, and passes them on.
 func (s *session) reload(ctx context.Context) error {
 	d, err := s.read()
+	if err == nil {
+		err = s.check(ctx, d)
+	}
 	if err != nil {
 		return fmt.Errorf("%w; the controllers stay as they were", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -73,9 +74,11 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	}
 	var declared, taken []string
 	for _, address := range spec.Declared {
-		if listens(ctx, address) {
+		switch {
+		case slices.Contains(taken, address) || slices.Contains(declared, address):
+		case listens(ctx, address):
 			taken = append(taken, address)
-		} else {
+		default:
 			declared = append(declared, address)
 		}
 	}
@@ -204,13 +207,14 @@ func busy(taken []string) string {
 	if len(taken) == 0 {
 		return ""
 	}
-	return "; another program listens at " + strings.Join(taken, ", ")
+	return "; another program listens at " + strings.Join(taken, ", ") +
+		": end it, or let the hook listen at HOOKLOOP_HOOK_LISTEN"
 }
 
 // exit describes the end of a program.
 func exit(err error) string {
 	if err == nil {
-		return "exit status 0"
+		return "exit status 0, expected a server that keeps running"
 	}
 	return err.Error()
 }

@@ -50,6 +50,16 @@ type Search struct {
 	Fetch bool
 }
 
+// Beside returns the path of a control plane program in the folder of this program, for
+// Search.Built: in a clone of Hookloop both are in .cache/bin.
+func Beside() string {
+	self, err := os.Executable()
+	if err != nil { // then nothing is beside it
+		return ""
+	}
+	return filepath.Join(filepath.Dir(self), "controlplane")
+}
+
 // Environment variables that name programs.
 const (
 	envProgram = "HOOKLOOP_CONTROLPLANE"
@@ -97,7 +107,7 @@ type MissingError struct {
 func (e *MissingError) Error() string {
 	return "no control plane found: " + strings.Join(e.Tried, "; ") + ". Set " + envAssets +
 		" to a folder with kube-apiserver and etcd (setup-envtest use -p path), " +
-		"or build one in a clone of Hookloop: make controlplane"
+		"or build one in a clone of Hookloop (make controlplane), and set " + envProgram + " to its .cache/bin/controlplane"
 }
 
 func (a Assets) missing() []string {

@@ -37,6 +37,9 @@ type Options struct {
 	// collector discovers resources every 30 seconds only, so that it deletes the dependents of later
 	// CRDs' objects that much later.
 	CRDs []string
+	// OwnGroups puts the processes into process groups of their own, so that Ctrl-C in a terminal does
+	// not end them before the caller does.
+	OwnGroups bool
 }
 
 // Cluster is a running control plane.
@@ -47,6 +50,7 @@ type Cluster struct {
 
 	assets Assets
 	crds   []string
+	groups bool
 	dir    string
 	remove bool
 	lock   *os.File // of dir
@@ -63,7 +67,7 @@ const startTimeout = 3 * time.Minute
 
 // New starts a control plane and returns when it is ready.
 func New(ctx context.Context, o Options) (*Cluster, error) {
-	c := &Cluster{assets: o.Assets, dir: o.Dir, crds: o.CRDs}
+	c := &Cluster{assets: o.Assets, dir: o.Dir, crds: o.CRDs, groups: o.OwnGroups}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	steps := []func(context.Context) error{
@@ -118,7 +122,7 @@ func (c *Cluster) run(name string, program Program, args []string) (*proc.Proces
 		return nil, err
 	}
 	args = append(slices.Clone(program.Args), args...)
-	p, err := proc.Start(proc.Spec{Name: name, Path: program.Path, Args: args, Log: log})
+	p, err := proc.Start(proc.Spec{Name: name, Path: program.Path, Args: args, Log: log, OwnGroup: c.groups})
 	if err != nil { // no process runs that Stop could end
 		return nil, errors.Join(err, log.Close())
 	}

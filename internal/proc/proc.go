@@ -28,6 +28,9 @@ type Spec struct {
 	Args []string
 	// Env is added to this process's environment, as NAME=value.
 	Env []string
+	// OwnGroup puts the process into a process group of its own, so that Ctrl-C in a terminal does not
+	// reach it.
+	OwnGroup bool
 	// Log receives standard output and standard error immediately, in addition to Output; it may be
 	// nil.
 	Log io.Writer
@@ -64,6 +67,7 @@ func (p *Process) start() error {
 	}
 	command.Stderr = command.Stdout
 	command.SysProcAttr = dieWithParent()
+	command.SysProcAttr.Setpgid = p.spec.OwnGroup
 	started := make(chan error)
 	done := make(chan struct{})
 	go func() {

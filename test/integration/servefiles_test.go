@@ -34,6 +34,8 @@ func TestWithoutCRDs(t *testing.T) {
 	t.Run("dev webhook", func(t *testing.T) { devWebhook(ctx, t, bare) })
 	t.Run("dev gRPC", func(t *testing.T) { devGRPC(ctx, t, bare) })
 	t.Run("dev faults", func(t *testing.T) { devFaults(ctx, t, bare) })
+	t.Run("dev rights", func(t *testing.T) { devRights(ctx, t, bare) })
+	t.Run("dev tenant", func(t *testing.T) { devTenant(ctx, t, bare) })
 	t.Run("serve -f", func(t *testing.T) { serveFiles(ctx, t, bare) })
 	if crds := bare.kubectl(ctx, "get", "crds", "-o", "name"); strings.Contains(crds, "metacontroller") {
 		t.Errorf("the cluster has CRDs of Hookloop: %s", crds)
