@@ -24,7 +24,7 @@ custom objects, unknown and misspelt fields; resources that are not declared; fi
 With --hook it also asks the hook for each operation of the controller.
 
 Each line is file:line:column: severity: message. Exit code: 0 without errors, 1 with errors or, with
---strict, warnings, 2 for a wrong flag.`,
+--strict, warnings, 2 for a wrong flag or a file that does not exist.`,
 		Example: `  hookloop validate -f deploy/
   hookloop validate -f controller.yaml -f crd.yaml --hook 127.0.0.1:9443 --insecure`,
 		Args: noArgs,
@@ -34,7 +34,7 @@ Each line is file:line:column: severity: message. Exit code: 0 without errors, 1
 			}
 			discardGRPCLog()
 			globallog.Set(logr.Discard())
-			set, err := manifests.Read(cmd.InOrStdin(), files...)
+			set, err := manifests.ReadAll(cmd.InOrStdin(), files...)
 			if err != nil {
 				return err
 			}

@@ -156,6 +156,9 @@ func explain(err error) Fault {
 	text := object.Explain(err).Error()
 	if wrong := "metadata: "; strings.HasPrefix(err.Error(), wrong) && !strings.HasPrefix(text, wrong) {
 		text = "metadata." + text
+		if strings.HasPrefix(text, "metadata.got ") { // the metadata itself
+			text = strings.Replace(text, ".", ": ", 1)
+		}
 	}
 	path, _, _ := strings.Cut(text, ": ")
 	return Fault{path, text}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/hookloop/hookloop/engine/object"
 	"go.yaml.in/yaml/v3"
@@ -95,7 +96,7 @@ func (d document) objects(l *limits) ([]*Object, error) {
 	}
 	text := d.text
 	if !json.Valid(text) {
-		if text, err = kyaml.YAMLToJSONStrict(text); err != nil {
+		if text, err = kyaml.YAMLToJSON(text); err != nil {
 			return nil, d.syntax(err)
 		}
 	}
@@ -174,8 +175,25 @@ func (d document) syntax(err error) error {
 	if found := lineOf.FindStringSubmatch(text); found != nil {
 		line, _ := strconv.Atoi(found[1])
 		at.Line, text = d.above+line, found[2]
+	} else if n := d.unprintable(); n >= 0 {
+		before := d.text[:n]
+		at.Line += bytes.Count(before, []byte("\n"))
+		at.Column = n - bytes.LastIndexByte(before, '\n')
 	}
 	return faultf(at, "is not YAML: %s%s", text, d.hint())
+}
+
+// unprintable returns the index of the first byte that YAML does not have, which is not UTF-8 or a
+// control character; -1 without one.
+func (d document) unprintable() int {
+	for at := 0; at < len(d.text); {
+		r, size := utf8.DecodeRune(d.text[at:])
+		if r == utf8.RuneError && size == 1 || r < ' ' && !strings.ContainsRune("\t\r\n", r) || r == 0x7f {
+			return at
+		}
+		at += size
+	}
+	return -1
 }
 
 // hint is the usual cause of a document with a wrong syntax.

@@ -13,6 +13,8 @@ import (
 // Set is the objects of all files, in the order in which they were read.
 type Set struct {
 	Objects []*Object
+	// Faults are those of the files that ReadAll has passed over.
+	Faults []*Error
 	// paths are the arguments, for errors.
 	paths []string
 }
@@ -33,6 +35,23 @@ type Object struct {
 //
 // The error joins one *Error for each file that is wrong.
 func Read(stdin io.Reader, paths ...string) (*Set, error) {
+	set, err := ReadAll(stdin, paths...)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, fault := range set.Faults {
+		errs = append(errs, fault)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return set, nil
+}
+
+// ReadAll is Read without the files that are wrong: their faults are in the set. It reads such a
+// file up to its first fault. The error is about the arguments.
+func ReadAll(stdin io.Reader, paths ...string) (*Set, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("-f: is missing, expected a file, a directory, or - for stdin")
 	}
@@ -41,18 +60,33 @@ func Read(stdin io.Reader, paths ...string) (*Set, error) {
 		return nil, err
 	}
 	set, limits := &Set{paths: paths}, newLimits()
-	var errs []error
 	for _, source := range sources {
 		data, err := source.read(stdin, limits)
 		if err == nil {
 			err = set.parse(source.name, data, limits)
 		}
-		errs = append(errs, err)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
+		set.Faults = append(set.Faults, faultsOf(source.name, err)...)
 	}
 	return set, nil
+}
+
+// faultsOf returns the faults that an error of a file joins.
+func faultsOf(file string, err error) []*Error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // of errors.Join itself
+		var all []*Error
+		for _, one := range joined.Unwrap() {
+			all = append(all, faultsOf(file, one)...)
+		}
+		return all
+	}
+	var fault *Error
+	if !errors.As(err, &fault) {
+		fault = faultf(Position{File: file}, "%v", err)
+	}
+	return []*Error{fault}
 }
 
 // String is the arguments of Read.

@@ -90,7 +90,7 @@ func files(path string) ([]string, error) {
 	}
 	var names []string
 	for _, entry := range entries {
-		if name := filepath.Join(path, entry.Name()); isManifest(entry.Name()) && !isDirectory(name) {
+		if name := filepath.Join(path, entry.Name()); isManifest(entry.Name()) && isFile(name) {
 			names = append(names, name)
 		}
 	}
@@ -108,9 +108,11 @@ func isManifest(name string) bool {
 		slices.Contains([]string{".yaml", ".yml", ".json"}, extension)
 }
 
-func isDirectory(name string) bool {
+// isFile reports whether a name in a directory is that of a file. A link that leads nowhere is one
+// that cannot be read; a directory, a socket or a pipe, which would be waited for, is none.
+func isFile(name string) bool {
 	info, err := os.Stat(name)
-	return err == nil && info.IsDir()
+	return err != nil || info.Mode().IsRegular()
 }
 
 // read returns the bytes of a file.

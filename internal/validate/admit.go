@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
@@ -136,7 +137,8 @@ func (a *admission) admit(ctx context.Context, o *manifests.Object) error {
 	}
 	if r.Namespaced {
 		if err := a.namespace(ctx, u); err != nil {
-			return err
+			a.add(o, Error, "metadata.namespace", "metadata.namespace: %v", err)
+			return nil
 		}
 	}
 	client := a.client.Resource(r.GVR()).Namespace(u.GetNamespace())
@@ -156,6 +158,9 @@ func (a *admission) admit(ctx context.Context, o *manifests.Object) error {
 func (a *admission) namespace(ctx context.Context, u *unstructured.Unstructured) error {
 	if u.GetNamespace() == "" {
 		u.SetNamespace(metav1.NamespaceDefault)
+	}
+	if wrong := validation.IsDNS1123Label(u.GetNamespace()); len(wrong) > 0 {
+		return fmt.Errorf("got %q: %s", u.GetNamespace(), wrong[0])
 	}
 	return a.server.Put(ctx, map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": u.GetNamespace()},
@@ -188,6 +193,11 @@ func (a *admission) unserved(o *manifests.Object) {
 	if o.GVK().Group == v1alpha1.GroupVersion.Group {
 		return // the engine's decoder reports it
 	}
+	if o.GVK().Group == apiextensionsv1.GroupName && o.GVK().Kind == "CustomResourceDefinition" {
+		a.add(o, Error, "apiVersion", "apiVersion: got %s, expected %s, the only version since Kubernetes 1.22",
+			o.GVK().GroupVersion(), apiextensionsv1.SchemeGroupVersion)
+		return
+	}
 	a.add(o, Warning, "kind",
 		"%s is neither built into Kubernetes nor declared by a CRD in the files, so it is not checked",
 		object.KindString(o.GVK()))
@@ -195,6 +205,9 @@ func (a *admission) unserved(o *manifests.Object) {
 
 // strictField finds the fields in the API server's error about unknown and duplicate fields.
 var strictField = regexp.MustCompile(`(unknown|duplicate) field "([^"]+)"`)
+
+// wrongType finds the field in the API server's error about a value that its Go type does not have.
+var wrongType = regexp.MustCompile(`cannot unmarshal (\w+).* into Go struct field \w+\.([\w.]+) of type (\S+)$`)
 
 // refused adds a finding for each cause of a refusal.
 func (a *admission) refused(o *manifests.Object, err error) {
@@ -211,6 +224,10 @@ func (a *admission) refused(o *manifests.Object, err error) {
 		for _, u := range unknown {
 			a.add(o, Error, u[2], "%s field %q%s", u[1], u[2], a.suggestion(o, u[2]))
 		}
+		return
+	}
+	if wrong := wrongType.FindStringSubmatch(err.Error()); wrong != nil {
+		a.add(o, Error, wrong[2], "%s: got a %s, expected %s", wrong[2], wrong[1], wrong[3])
 		return
 	}
 	details := status.Status().Details

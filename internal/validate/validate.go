@@ -10,7 +10,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/internal/conformance"
 	"github.com/hookloop/hookloop/internal/manifests"
 )
@@ -29,8 +31,9 @@ const (
 type Finding struct {
 	manifests.Position
 	Severity Severity `json:"severity"`
-	// Object is the kind and name of the object, as in Website "shop".
-	Object string `json:"object"`
+	// Object is the kind and name of the object, as in Website "shop"; empty for a file that cannot
+	// be read.
+	Object string `json:"object,omitempty"`
 	// Field is the path of the field; empty for the object itself.
 	Field   string `json:"field,omitempty"`
 	Message string `json:"message"`
@@ -75,13 +78,37 @@ type checker struct {
 func (c *checker) add(o *manifests.Object, severity Severity, path, format string, args ...any) {
 	c.findings = append(c.findings, Finding{
 		Position: o.At(path), Severity: severity, Object: fmt.Sprintf("%s %q", o.GVK().Kind, o.Name()), Field: path,
-		Message: fmt.Sprintf(format, args...),
+		Message: oneLine(fmt.Sprintf(format, args...)),
 	})
 }
 
-// Check checks the objects of a set. Its error reports that it could not, or a wrong option.
+// oneLine joins the lines of a message: those of CEL have a drawing.
+func oneLine(text string) string {
+	if !strings.Contains(text, "\n") {
+		return text
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// files adds the faults of files that are not objects of Kubernetes.
+func (c *checker) files() {
+	for _, fault := range c.set.Faults {
+		c.findings = append(c.findings, Finding{Position: fault.Position, Severity: Error, Message: oneLine(fault.Text)})
+	}
+	if len(c.set.Objects) == 0 && len(c.set.Faults) == 0 {
+		c.findings = append(c.findings, Finding{
+			Position: manifests.Position{File: c.set.String()}, Severity: Error,
+			Message: "has no object, expected a CompositeController, DecoratorController or MapController of " +
+				v1alpha1.GroupVersion.String(),
+		})
+	}
+}
+
+// Check checks the objects of a set, and reports its faults. Its error reports that it could not,
+// or a wrong option.
 func Check(ctx context.Context, set *manifests.Set, o Options) (*Report, error) {
 	c := &checker{set: set}
+	c.files()
 	accepted, err := c.admitAll(ctx)
 	if err != nil {
 		return nil, err
@@ -123,7 +150,7 @@ func (c *checker) controllers() []*manifests.Controller {
 		first[found.String()] = found
 		all = append(all, found)
 	}
-	if !declared && len(c.set.Objects) > 0 {
+	if !declared && len(c.set.Objects) > 0 && len(c.set.Faults) == 0 {
 		c.add(c.set.Objects[0], Warning, "", "no controller in %s, expected a CompositeController, "+
 			"DecoratorController or MapController of metacontroller.k8s.io/v1alpha1", c.set)
 	}
