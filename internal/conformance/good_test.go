@@ -51,6 +51,7 @@ var demos = strings.ReplaceAll(declaring, "resource: configmaps}",
 
 // TestPurity plants the faults of an answer that is no function of the question.
 func TestPurity(t *testing.T) {
+	t.Parallel()
 	var calls atomic.Int64
 	for _, test := range []struct {
 		name, want string
@@ -106,6 +107,7 @@ func expectOnly(t *testing.T, r *Report, want string) {
 
 // TestFixedPoint plants answers that never equal the observed state.
 func TestFixedPoint(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name, want string
 		answer     func(question) (any, []any)

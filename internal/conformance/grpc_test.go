@@ -59,6 +59,7 @@ func asLatin1(body []byte) []byte {
 func latin1(body []byte) []byte { return bytes.ReplaceAll(body, []byte("é"), []byte{0xe9}) }
 
 func TestFaultsOfUnaryHooks(t *testing.T) {
+	t.Parallel()
 	many := make([]*hookv1.Condition, 40)
 	for i := range many {
 		many[i] = &hookv1.Condition{
@@ -138,12 +139,14 @@ func TestFaultsOfUnaryHooks(t *testing.T) {
 }
 
 func TestGoodUnaryHook(t *testing.T) {
+	t.Parallel()
 	address := serveGRPC(t, &grpcHook{finalize: &compositev1.FinalizeResponse{Finalized: true}})
 	for name, o := range map[string]Options{
 		"built-in parent": {},
 		"own parent":      {Files: []string{file(t, declaring)}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			o.Addresses = []string{"dns:///" + address}
 			report := verify(t, o)
 			if report.Faults() > 0 || report.Questions[overGRPC] < 10 {
@@ -158,6 +161,7 @@ func TestGoodUnaryHook(t *testing.T) {
 
 // TestHints has hooks for which the built-in controller or its parent does not fit.
 func TestHints(t *testing.T) {
+	t.Parallel()
 	namespaced := grpcHook{sync: body(replace(`"name":`, `"namespace":"other","name":`))}
 	unserved := grpcHook{sync: func(context.Context, *compositev1.SyncResponse) error {
 		return status.Error(codes.Unimplemented, "not written yet")
@@ -173,6 +177,7 @@ func TestHints(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			o := Options{Addresses: []string{serveGRPC(t, c.hook)}}
 			if got := finding(t, verify(t, o), c.rule).Got; !strings.HasSuffix(got, "; "+c.want) {
 				t.Errorf("got %q, want the hint %q", got, c.want)
@@ -186,6 +191,7 @@ func TestHints(t *testing.T) {
 }
 
 func TestDeclaredOperationThatIsNotServed(t *testing.T) {
+	t.Parallel()
 	report := verify(t, Options{Addresses: []string{serveGRPC(t, &grpcHook{})}, Files: []string{file(t, declaring)}})
 	if f := finding(t, report, ruleNotServed); f.Operation != "finalize" {
 		t.Errorf("got operation %s, want finalize", f.Operation)
@@ -194,6 +200,7 @@ func TestDeclaredOperationThatIsNotServed(t *testing.T) {
 
 // TestSlowHooks has hooks that take a quarter of a second.
 func TestSlowHooks(t *testing.T) {
+	t.Parallel()
 	const slow = 250 * time.Millisecond
 	var alone sync.Mutex
 	ignores := func(context.Context, *compositev1.SyncResponse) error {
@@ -233,6 +240,7 @@ func TestSlowHooks(t *testing.T) {
 
 // TestHangingHook has a hook that never answers, and does not see its deadline either.
 func TestHangingHook(t *testing.T) {
+	t.Parallel()
 	hang := func(end <-chan struct{}) *grpcHook {
 		return &grpcHook{sync: func(context.Context, *compositev1.SyncResponse) error { <-end; return nil }}
 	}
@@ -244,6 +252,7 @@ func TestHangingHook(t *testing.T) {
 		"a server that ends no calls": {serveHTTP, []string{ruleDeadline, ruleTimedOut}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			end := make(chan struct{})
 			address := test.serve(t, hang(end))
 			t.Cleanup(func() { close(end) })
@@ -256,6 +265,7 @@ func TestHangingHook(t *testing.T) {
 }
 
 func TestHealth(t *testing.T) {
+	t.Parallel()
 	down := health.NewServer()
 	down.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING)
 	unnamed := &named{}
@@ -292,6 +302,7 @@ func (named) Check(context.Context, *healthv1.HealthCheckRequest) (*healthv1.Hea
 }
 
 func TestNothingListens(t *testing.T) {
+	t.Parallel()
 	for _, address := range []string{"127.0.0.1:1", "http://127.0.0.1:1/sync"} {
 		report := verify(t, Options{Addresses: []string{address}})
 		finding(t, report, ruleUnreachable)
@@ -300,6 +311,7 @@ func TestNothingListens(t *testing.T) {
 
 // TestWebhookIsNoGRPC asks a webhook by gRPC over TLS and in plain text.
 func TestWebhookIsNoGRPC(t *testing.T) {
+	t.Parallel()
 	address := strings.TrimSuffix(strings.TrimPrefix(serveWebhook(t, nil), "http://"), "/sync")
 	finding(t, verify(t, Options{Addresses: []string{address}}), ruleUnreachable)
 }
@@ -332,6 +344,7 @@ func serveSDK(t *testing.T, h sdk.Hook) string {
 
 // TestStream asks a hook of the Go SDK over both transports. One answers otherwise over the stream.
 func TestStream(t *testing.T) {
+	t.Parallel()
 	answer := func(ctx context.Context, req *sdk.SyncRequest, over bool) (*sdk.SyncResponse, error) {
 		method, _ := grpc.Method(ctx)
 		response := &sdk.SyncResponse{Status: map[string]any{"up": true}}
@@ -342,6 +355,7 @@ func TestStream(t *testing.T) {
 	}
 	for name, want := range map[string][]string{"the same": nil, "another": {ruleStream}} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			address := serveSDK(t, sdk.Composite{
 				Sync: func(ctx context.Context, req *sdk.SyncRequest) (*sdk.SyncResponse, error) {
 					return answer(ctx, req, want != nil)

@@ -11,6 +11,7 @@ import (
 
 // TestMapHooks asks map hooks about an input, and about an input that is gone.
 func TestMapHooks(t *testing.T) {
+	t.Parallel()
 	const output = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"out"}}`
 	for _, test := range []struct {
 		name   string
@@ -23,6 +24,7 @@ func TestMapHooks(t *testing.T) {
 		{"twice", `{"outputs":[` + output + `,` + output + `],"finalized":true}`, []string{ruleDuplicate}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			url := serveWebhook(t, func(_ *http.Request, r *webhookResponse) bool {
 				r.status, r.body = http.StatusOK, []byte(test.answer)
 				return true

@@ -56,6 +56,7 @@ func counting(value string) func(question) (any, []any) {
 
 // TestReplay asks the hook that was recorded, another build of it, and none.
 func TestReplay(t *testing.T) {
+	t.Parallel()
 	one := serveAnswers(t, counting("one"))
 	file := record(t, Options{Addresses: []string{one}, Files: []string{file(t, declaring)}})
 	replay := func(address string) *ReplayReport {
@@ -91,6 +92,7 @@ func TestReplay(t *testing.T) {
 
 // TestVerifyRecording asks a recorded question, with the recorded controller and parent.
 func TestVerifyRecording(t *testing.T) {
+	t.Parallel()
 	good := serveAnswers(t, counting("one"))
 	recorded := record(t, Options{Addresses: []string{good}, Files: []string{file(t, declaring)}})
 	report := verify(t, Options{Addresses: both(good), Recordings: []string{recorded}})

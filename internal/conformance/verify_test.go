@@ -52,6 +52,7 @@ func TestWrongOptions(t *testing.T) {
 			"{apiVersion: v1, kind: Pod, metadata: {name: a}}")}, "--parent: got a Pod.v1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			_, err := Verify(t.Context(), test.options)
 			var usage *UsageError
 			if !errors.As(err, &usage) || !strings.Contains(err.Error(), test.want) {
@@ -99,6 +100,7 @@ spec:
 // TestClientCertificate calls a hook over mutual TLS with a certificate, without one, and without
 // TLS.
 func TestClientCertificate(t *testing.T) {
+	t.Parallel()
 	authority := tlstest.NewAuthority(t)
 	write := func(name string, data []byte) string {
 		path := filepath.Join(t.TempDir(), name)

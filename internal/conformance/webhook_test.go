@@ -40,6 +40,7 @@ func failing(status int, body string) func(*http.Request, *webhookResponse) bool
 }
 
 func TestFaultsOfWebhooks(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name   string
 		change func(*http.Request, *webhookResponse) bool
@@ -90,6 +91,7 @@ func TestFaultsOfWebhooks(t *testing.T) {
 }
 
 func TestNotesOfWebhooks(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name   string
 		change func(*http.Request, *webhookResponse) bool
@@ -99,6 +101,7 @@ func TestNotesOfWebhooks(t *testing.T) {
 		{"misspelt field", set(replace(`"status"`, `"resyncAfter":10,"status"`)), ruleUnknownField},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			report := verify(t, Options{Addresses: both(serveWebhook(t, test.change)), Version: "v1"})
 			if diff := cmp.Diff([]string{test.want}, ids(report, Note)); diff != "" || report.Faults() > 0 {
 				t.Errorf("notes (-want +got):\n%s\n%s", diff, text(t, report))
@@ -108,6 +111,7 @@ func TestNotesOfWebhooks(t *testing.T) {
 }
 
 func TestGoodWebhook(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{"v1", "v2"} {
 		report := verify(t, Options{Addresses: both(serveWebhook(t, nil)), Version: version})
 		if len(report.Findings) > 0 || report.Questions[overWebhook] < 10 {
@@ -139,6 +143,7 @@ func TestSlowWebhook(t *testing.T) {
 
 // TestManyFaultsOfOneHook finds each fault of one bad hook by its id.
 func TestManyFaultsOfOneHook(t *testing.T) {
+	t.Parallel()
 	asked := 0
 	url := serveWebhook(t, func(request *http.Request, r *webhookResponse) bool {
 		asked++
