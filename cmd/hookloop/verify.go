@@ -38,7 +38,10 @@ Exit code: 0 without faults, 1 with faults, 2 for a wrong flag or file. Notes ar
 			if err := writeReport(cmd, report, output); err != nil {
 				return err
 			}
-			if report.Faults() > 0 {
+			switch {
+			case report.Unreachable():
+				return findings("the hook cannot be reached")
+			case report.Faults() > 0:
 				return findings("the hook has faults")
 			}
 			return nil

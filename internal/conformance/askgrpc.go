@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -46,7 +47,10 @@ func newGRPCClient(host string, timeout time.Duration, m *material) *grpcClient 
 		protocols = &http.Protocols{}
 		protocols.SetUnencryptedHTTP2(true)
 	}
-	c.http = &http.Transport{TLSClientConfig: m.tls.Clone(), Protocols: protocols, DisableCompression: true}
+	c.http = &http.Transport{
+		TLSClientConfig: m.tls.Clone(), Protocols: protocols, DisableCompression: true,
+		DialContext: (&net.Dialer{Timeout: timeout}).DialContext, TLSHandshakeTimeout: timeout,
+	}
 	return c
 }
 
@@ -88,8 +92,12 @@ func (c *grpcClient) call(
 	defer cancel()
 	r, begun := &reply{}, time.Now()
 	defer func() { r.took = time.Since(begun) }()
-	response, data, err := c.roundTrip(ctx, method, message, timeout)
+	var connected connection
+	response, data, err := c.roundTrip(connected.trace(ctx), method, message, timeout)
 	switch {
+	case err != nil && !connected.got.Load() && time.Since(begun) >= c.timeout:
+		r.unreachable = fmt.Sprintf("%s %s", noConnection, c.timeout)
+		return r, nil
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		r.timedOut, r.endless = true, true
 		return r, nil

@@ -51,7 +51,8 @@ func (c *webhookClient) ask(ctx context.Context, q *hook.Question) *reply {
 	r, begun := &reply{}, time.Now()
 	defer func() { r.took = time.Since(begun) }()
 	body := webhook.Encode(q, c.target.version)
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	var connected connection
+	request, err := http.NewRequestWithContext(connected.trace(ctx), http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
 		r.unreachable = err.Error()
 		return r
@@ -62,8 +63,12 @@ func (c *webhookClient) ask(ctx context.Context, q *hook.Question) *reply {
 		request.Header.Set("Authorization", c.authorization)
 	}
 	response, err := c.http.Do(request)
-	if err != nil {
-		r.connectionError(ctx, err)
+	switch {
+	case err != nil && ctx.Err() != nil && !connected.got.Load():
+		r.unreachable = fmt.Sprintf("%s %s", noConnection, c.target.timeout)
+		return r
+	case err != nil:
+		r.connectionError(ctx, withoutURL(err))
 		return r
 	}
 	defer response.Body.Close() //nolint:errcheck // the answer has been read

@@ -256,7 +256,7 @@ func TestHangingHook(t *testing.T) {
 			end := make(chan struct{})
 			address := test.serve(t, hang(end))
 			t.Cleanup(func() { close(end) })
-			report := verify(t, Options{Addresses: []string{address}, Timeout: 100 * time.Millisecond})
+			report := verify(t, Options{Addresses: []string{address}, Timeout: 2 * time.Second})
 			if diff := cmp.Diff(test.want, ids(report, Fault)); diff != "" {
 				t.Errorf("faults (-want +got):\n%s\n%s", diff, text(t, report))
 			}
@@ -299,21 +299,6 @@ type named struct {
 
 func (named) Check(context.Context, *healthv1.HealthCheckRequest) (*healthv1.HealthCheckResponse, error) {
 	return nil, status.Error(codes.NotFound, "unknown service")
-}
-
-func TestNothingListens(t *testing.T) {
-	t.Parallel()
-	for _, address := range []string{"127.0.0.1:1", "http://127.0.0.1:1/sync"} {
-		report := verify(t, Options{Addresses: []string{address}})
-		finding(t, report, ruleUnreachable)
-	}
-}
-
-// TestWebhookIsNoGRPC asks a webhook by gRPC over TLS and in plain text.
-func TestWebhookIsNoGRPC(t *testing.T) {
-	t.Parallel()
-	address := strings.TrimSuffix(strings.TrimPrefix(serveWebhook(t, nil), "http://"), "/sync")
-	finding(t, verify(t, Options{Addresses: []string{address}}), ruleUnreachable)
 }
 
 // serveSDK serves a hook of the Go SDK, with its stream.

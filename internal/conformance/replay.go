@@ -12,6 +12,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/recording"
+	"google.golang.org/grpc/codes"
 )
 
 // ReplayOptions are recordings, and the hook that is asked.
@@ -122,7 +123,14 @@ func (o *ReplayOptions) replay(ctx context.Context, name string) (*Replayed, err
 		File: name, Kind: q.Kind, Operation: q.Op, Parent: q.Parent.Ref().String(), RecordedAt: recorded.RecordedAt,
 		Masked: recorded.Masked,
 	}
-	out.compare(q, recorded, e.byEngine(autoMode)(ctx, q))
+	got := e.byEngine(autoMode)(ctx, q)
+	if f := got.failure; f != nil && f.code == codes.Unavailable.String() { // the hook has not answered
+		got.unreachable = f.message
+	}
+	if got.unreachable != "" {
+		got.unreachable = targets[q.Op].unreachable(got.unreachable)
+	}
+	out.compare(q, recorded, got)
 	return out, nil
 }
 
@@ -189,7 +197,7 @@ func (r *Replayed) compare(q *hook.Question, recorded *recording.Recording, got 
 func (r *reply) explain() string {
 	switch {
 	case r.unreachable != "":
-		return "unreachable: " + r.unreachable
+		return r.unreachable
 	case r.timedOut:
 		return "no answer in time"
 	case r.failure != nil:

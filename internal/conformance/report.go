@@ -76,8 +76,8 @@ func (r *Report) Faults() int {
 	return faults
 }
 
-// unreachable reports whether the hook did not answer any call.
-func (r *Report) unreachable() bool {
+// Unreachable reports whether the hook did not answer any call.
+func (r *Report) Unreachable() bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.ID == ruleUnreachable })
 }
 

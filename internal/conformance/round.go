@@ -39,7 +39,7 @@ func (r *round) run() bool {
 	if r.targets[hook.Customize] != nil {
 		r.customize()
 	}
-	if !r.sync() {
+	if r.report.Unreachable() || !r.sync() {
 		return false
 	}
 	r.probes()
@@ -71,10 +71,10 @@ func (r *round) judge(name string, q *hook.Question, got *reply) *reply {
 	r.answered = r.answered || got.answer != nil || got.failure != nil && got.failure.code != ""
 	switch {
 	case got.unreachable == "" && got.failure != nil && !r.answered:
-		got.unreachable = got.failure.message + r.targets[q.Op].advice()
+		got.unreachable = got.failure.message
 		fallthrough
 	case got.unreachable != "":
-		r.found(ruleUnreachable, name, q, got.unreachable)
+		r.found(ruleUnreachable, name, q, r.targets[q.Op].unreachable(got.unreachable))
 	case got.timedOut:
 		r.found(ruleTimedOut, name, q, fmt.Sprintf("no end of the call after %s", r.targets[q.Op].timeout))
 		if got.endless {

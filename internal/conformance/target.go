@@ -52,17 +52,6 @@ func (t *target) over() string {
 	return overWebhook
 }
 
-// advice is the usual cause of a connection that ends without an answer.
-func (t *target) advice() string {
-	switch secure := t.field["insecure"] == false || strings.HasPrefix(t.address, "https://"); {
-	case !secure:
-		return "; the hook may expect TLS"
-	case t.field["clientTLS"] == nil:
-		return "; the hook may expect a client certificate: --cert and --key"
-	}
-	return ""
-}
-
 func (t *target) close() { t.client.close() }
 
 // open opens the engine's own hook. Mode is that of a gRPC hook.

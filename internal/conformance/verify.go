@@ -96,7 +96,7 @@ func (e *examiner) examine(ctx context.Context) {
 	direct := &round{examiner: e, ctx: ctx, ask: e.direct, over: sync.over(), thorough: true}
 	defer e.close()
 	answers := direct.run()
-	if e.report.unreachable() {
+	if e.report.Unreachable() {
 		return
 	}
 	if answers {
