@@ -41,5 +41,7 @@ func (r *round) withoutSpec() {
 	if err != nil {
 		return
 	}
-	r.put("the parent without a spec", r.question(r.subject.first(), parent, nil))
+	const name = "the parent without a spec"
+	q := r.question(r.subject.first(), parent, nil)
+	r.remember(name, q, r.put(name, q))
 }

@@ -20,8 +20,8 @@ import (
 // contents are the objects of the files.
 type contents struct {
 	controller *object.Object
-	// other is the first object that is neither a controller nor a CustomResourceDefinition.
-	other       *object.Object
+	// others are the objects that are neither a controller nor a CustomResourceDefinition.
+	others      []*object.Object
 	definitions []definition
 	// refused are the CustomResourceDefinitions that no API server would accept, each with the reason.
 	refused []string
@@ -58,9 +58,7 @@ func (c *contents) add(name string, o *object.Object) error {
 		return nil
 	}
 	if o.GVK().Kind != "CustomResourceDefinition" {
-		if c.other == nil {
-			c.other = o
-		}
+		c.others = append(c.others, o)
 		return nil
 	}
 	var d definition

@@ -1,12 +1,10 @@
 package conformance
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // setInput reads the input of a map hook, or makes one of the first declared kind.
@@ -53,23 +51,8 @@ func (s *subject) setInput(file string) error {
 
 // selectedLabels returns labels that the selector of the parent matches, as far as it names some.
 func (s *subject) selectedLabels() map[string]any {
-	all := map[string]any{"app": "input"}
-	var selector metav1.LabelSelector
-	if raw, found := s.parent.Field("spec", "selector"); !found || json.Unmarshal(raw, &selector) != nil {
-		return all
-	}
-	for key, value := range selector.MatchLabels {
-		all[key] = value
-	}
-	for _, e := range selector.MatchExpressions {
-		switch {
-		case e.Operator == metav1.LabelSelectorOpExists:
-			all[e.Key] = "input"
-		case e.Operator == metav1.LabelSelectorOpIn && len(e.Values) > 0:
-			all[e.Key] = e.Values[0]
-		}
-	}
-	return all
+	raw, _ := s.parent.Field("spec", "selector")
+	return anyMap(labelsFor(raw, map[string]string{"app": "input"}))
 }
 
 func (s *subject) declaresInput(r object.Resource) bool {

@@ -213,7 +213,3 @@ func ruleResource(rule hook.RelatedRule) v1alpha1.ResourceRule {
 		APIVersion: schema.FromAPIVersionAndKind(rule.APIVersion, "").GroupVersion().String(), Resource: rule.Resource,
 	}
 }
-
-func containsGroup(groups []hook.RelatedGroup, match func(hook.RelatedGroup) bool) bool {
-	return slices.ContainsFunc(groups, match)
-}

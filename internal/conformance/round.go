@@ -18,8 +18,10 @@ type round struct {
 	ctx  context.Context //nolint:containedctx // a round lives as long as its context
 	ask  func(context.Context, *hook.Question) *reply
 	over string
-	// related are the groups that the rules of the hook select, without objects.
+	// related are the groups that the rules of the hook select. MadeUp names a made-up object of
+	// them; it is empty if all are those of files.
 	related []hook.RelatedGroup
+	madeUp  string
 	// first is the answer about the parent without children.
 	first *hook.Answer
 	// missing reports that Sync is not served.
@@ -153,6 +155,7 @@ func (r *round) served(name string, q *hook.Question, got *reply) bool {
 func (r *round) sync() bool {
 	name := "the parent, without children"
 	q := r.question(r.subject.first(), r.subject.parent, nil)
+	q.Related = withoutObjects(r.related)
 	got := r.put(name, q)
 	if !r.served(name, q, got) {
 		r.missing = got.failure != nil && got.failure.missing
@@ -160,11 +163,8 @@ func (r *round) sync() bool {
 	}
 	r.first, r.fastest = got.answer, got.took
 	r.remember(name, q, got)
-	if r.require(got.answer) {
-		q = r.question(r.subject.first(), r.subject.parent, nil)
-		r.put("the parent, without children, with the related objects of its requirements", q)
-	}
-	q = r.question(r.subject.first(), r.subject.parent, r.observed(got.answer))
+	r.withRelated(got.answer)
+	q = r.question(r.subject.first(), r.subject.parent, r.observed(r.first))
 	name = "the parent, with the children of its answer"
 	r.remember(name, q, r.put(name, q))
 	return true
@@ -202,31 +202,5 @@ func (r *round) customize() {
 	got := r.put(name, q)
 	if r.served(name, q, got) {
 		r.relate(got.answer.Related)
-	}
-}
-
-// require takes the requirements of an answer, and reports whether it has any.
-func (r *round) require(a *hook.Answer) bool {
-	if len(a.Requirements) > 0 {
-		r.relate(a.Requirements)
-	}
-	return len(a.Requirements) > 0
-}
-
-// relate makes the groups of rules, without objects.
-func (r *round) relate(rules []hook.RelatedRule) {
-	r.related = nil
-	for _, rule := range rules {
-		resource, found := r.subject.resources.find(ruleResource(rule))
-		if !found {
-			r.report.skip("related objects of %s.%s: the resource is not known; expected a file with its "+
-				"CustomResourceDefinition", rule.Resource, rule.APIVersion)
-			continue
-		}
-		group := hook.RelatedGroup{Group: hook.Group{Resource: resource}, Name: rule.Name}
-		known := func(g hook.RelatedGroup) bool { return g.Resource == resource && g.Name == rule.Name }
-		if !containsGroup(r.related, known) {
-			r.related = append(r.related, group)
-		}
 	}
 }

@@ -62,6 +62,14 @@ func (s *settling) reply(_ context.Context, q *hook.Question) (*hook.Answer, err
 	with := *q
 	with.Related = s.related
 	got := s.put("the parent, with what the engine has written", &with)
+	for range maxRequiring {
+		if got.answer == nil || !s.requiresMore(got.answer) {
+			break
+		}
+		s.require(got.answer)
+		with.Related = s.related
+		got = s.put("the parent, with what the engine has written, and related objects", &with)
+	}
 	if got.answer == nil {
 		s.failed = true
 		return nil, &hook.Error{Kind: hook.Failed, Hook: string(q.Op), Err: errors.New("no answer")}

@@ -29,7 +29,7 @@ func shrink(
 	ctx context.Context, q *hook.Question, shows func(context.Context, []*hook.Question) []bool,
 ) *hook.Question {
 	best, left := q, maxShrinking
-	for _, pieces := range []func(*hook.Question) []piece{objectsOf, fieldsOf, innerFieldsOf} {
+	for _, pieces := range []func(*hook.Question) []piece{objectsOf, objectsOf, objectsOf, fieldsOf, innerFieldsOf} {
 		best = shrinkBy(ctx, best, pieces(best), shows, &left)
 	}
 	return best

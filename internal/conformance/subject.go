@@ -30,6 +30,8 @@ type subject struct {
 	input *object.Object
 	// builtin reports that the parent is the built-in one.
 	builtin bool
+	// others are objects of the files that may be related ones.
+	others  []*object.Object
 	skipped []string
 	// recordings are asked in addition.
 	recordings []recorded
@@ -72,9 +74,11 @@ func load(o Options) (*subject, error) {
 	s := &subject{resources: newResources(files.definitions), skipped: files.refused}
 	if len(o.Files) == 0 && len(o.Recordings) > 0 {
 		var known []object.Resource
-		if files.controller, files.other, known, err = recordedController(o.Recordings); err != nil {
+		var parent *object.Object
+		if files.controller, parent, known, err = recordedController(o.Recordings); err != nil {
 			return nil, err
 		}
+		files.others = []*object.Object{parent}
 		for _, r := range known {
 			s.resources.add(r)
 		}
@@ -82,11 +86,9 @@ func load(o Options) (*subject, error) {
 	if err := s.setController(files.controller, o.Kind); err != nil {
 		return nil, err
 	}
-	parent := files.other
-	if o.Parent != "" {
-		if parent, err = readObject("--parent", o.Parent); err != nil {
-			return nil, err
-		}
+	parent, err := s.chooseParent(o.Parent, files.others)
+	if err != nil {
+		return nil, err
 	}
 	if err := s.setParent(parent); err != nil {
 		return nil, err
@@ -95,6 +97,20 @@ func load(o Options) (*subject, error) {
 		return nil, err
 	}
 	return s, s.loadRecordings(o.Recordings)
+}
+
+// chooseParent returns the parent of --parent, else the first object of the files, or nil. The
+// others may be related objects.
+func (s *subject) chooseParent(name string, others []*object.Object) (*object.Object, error) {
+	s.others = others
+	if name != "" {
+		return readObject("--parent", name)
+	}
+	if len(others) == 0 {
+		return nil, nil
+	}
+	s.others = others[1:]
+	return others[0], nil
 }
 
 // first is the operation that each controller of the kind has.

@@ -185,6 +185,9 @@ type report struct {
 	Questions map[string]int `json:"questions"`
 	Findings  []struct {
 		ID, Over, Question, Got string
+
+		Request json.RawMessage
+		Shrunk  bool
 	} `json:"findings"`
 	Skipped []string `json:"skipped"`
 }
