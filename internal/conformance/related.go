@@ -59,8 +59,9 @@ func (r *round) relate(rules []hook.RelatedRule) {
 	}
 }
 
-// withRelated asks with the related objects that the customize hook or an answer selects. A hook may
-// fail for made-up ones, which lack what the real ones have: then no question has related objects.
+// withRelated asks with the related objects that the customize hook or an answer selects. A hook
+// may fail for made-up ones, which lack fields of the real ones: then no question has related
+// objects.
 func (r *round) withRelated(answer *hook.Answer) {
 	for range maxRequiring {
 		r.require(answer)

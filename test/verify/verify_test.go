@@ -90,11 +90,13 @@ func examples() []example {
 
 // TestExamples verifies the hook of each example.
 func TestExamples(t *testing.T) {
+	t.Parallel()
 	for _, e := range examples() {
 		if e.name == "" {
 			e.name = e.folder
 		}
 		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
 			if strings.Contains(e.name, "TypeScript") {
 				needs(t, e.hook.Args[0])
 			}

@@ -1,5 +1,5 @@
-"""A hook on the Python SDK for the tests of "hookloop verify". It is a good one, except for a parent
-with the name of a fault."""
+"""A hook on the Python SDK for the tests of "hookloop verify". It is a good one, except for a
+parent with the name of a fault."""
 
 import datetime
 import hashlib

@@ -1,5 +1,5 @@
-// Command golang is a hook on the Go SDK for the tests of "hookloop verify". It is a good one, except
-// for a parent with the name of a fault.
+// Command golang is a hook on the Go SDK for the tests of "hookloop verify". It is a good one,
+// except for a parent with the name of a fault.
 package main
 
 import (
