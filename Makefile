@@ -196,7 +196,8 @@ jaeger: jaeger-build ## Run a Jaeger in the foreground
 	@exec $(BIN)/jaeger-run
 
 .PHONY: jaeger-build
-jaeger-build: $(BIN)/jaeger ## Build the Jaeger
+jaeger-build: ## Build the Jaeger, unless DEMO_JAEGER or the PATH has one
+	@test/jaeger/build.sh
 
 .PHONY: helm-build
 helm-build: $(BIN)/helm ## Build Helm

@@ -4,7 +4,11 @@
 // webhook, and a Go hook over gRPC. It ends with the trace of a change, read from a real Jaeger.
 //
 // It takes an existing control plane and Jaeger before it builds them: those that
-// KUBEBUILDER_ASSETS and DEMO_JAEGER name, an earlier build, or a download of setup-envtest.
+// KUBEBUILDER_ASSETS and DEMO_JAEGER name, an earlier build, a download of setup-envtest, or a
+// jaeger of the PATH.
+//
+// With DEMO_KUBECONFIG the story plays in a cluster of the user: in a namespace of its own, with an
+// engine that reads the controllers from files. Everything is removed at the end.
 //
 // With DEMO=once it exits at the end of the story; otherwise it waits for Ctrl-C.
 package main

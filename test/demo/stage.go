@@ -25,7 +25,9 @@ type stage struct {
 	bin     string
 	assets  localplane.Assets
 	cluster *localplane.Cluster
-	traces  *traces
+	// place is the cluster that the user names, instead of cluster.
+	place  *place
+	traces *traces
 	// recorded reports that the Jaeger ran when the current tale changed its object.
 	recorded bool
 	engine   *serve.Engine
@@ -36,14 +38,22 @@ type stage struct {
 // that it has started.
 func open(ctx context.Context) (*stage, error) {
 	s := &stage{}
-	for _, step := range []struct {
+	type act struct {
 		title string
 		do    func(context.Context) error
-	}{
+	}
+	acts := []act{
 		{"A Kubernetes control plane is searched.", s.findAssets},
 		{"It starts: etcd, the API server, and the controller manager if there is one. CRDs are installed.", s.startCluster},
 		{"`hookloop serve` starts; a Jaeger starts beside it, to collect traces.", s.startEngine},
-	} {
+	}
+	if os.Getenv(envKubeconfig) != "" {
+		acts = []act{
+			{"The cluster of " + envKubeconfig + " gets a namespace, and the CRDs of the examples.", s.usePlace},
+			{"A Jaeger starts, to collect traces.", s.startTraces},
+		}
+	}
+	for _, step := range acts {
 		fmt.Printf("\n● %s\n", step.title)
 		begun := time.Now()
 		if err := step.do(ctx); err != nil {
@@ -98,24 +108,60 @@ func (s *stage) startCluster(ctx context.Context) (err error) {
 	return err
 }
 
+// usePlace prepares the cluster that the user names.
+func (s *stage) usePlace(ctx context.Context) (err error) {
+	if s.dir, err = os.MkdirTemp("", "hookloop-demo-"); err != nil {
+		return err
+	}
+	if err := os.Mkdir(s.controllers(), 0o700); err != nil {
+		return err
+	}
+	s.place, err = openPlace(ctx, os.Getenv(envKubeconfig), s.dir)
+	return err
+}
+
+// controllers is the folder of the controllers for an engine that reads them from files.
+func (s *stage) controllers() string { return filepath.Join(s.dir, "controllers") }
+
+func (s *stage) startTraces(ctx context.Context) (err error) {
+	s.traces, err = openTraces(ctx)
+	return err
+}
+
 func (s *stage) startEngine(ctx context.Context) error {
+	if err := s.startTraces(ctx); err != nil {
+		return err
+	}
+	return s.serve(ctx)
+}
+
+// serve runs "hookloop serve".
+func (s *stage) serve(ctx context.Context, flags ...string) error {
 	log, err := os.Create(filepath.Join(s.dir, "hookloop.log"))
 	if err != nil {
 		return err
 	}
-	if s.traces, err = openTraces(ctx); err != nil {
-		return err
-	}
 	s.engine, err = serve.Start(ctx, serve.Settings{
-		Kubeconfig: s.cluster.Kubeconfig(), Log: log,
+		Kubeconfig: s.kubeconfig(), Flags: flags, Log: log,
 		Env: append(s.traces.ports.Env(), "OTEL_BSP_SCHEDULE_DELAY=200", "OTEL_SERVICE_NAME=hookloop"),
 	})
 	return err
 }
 
-// close ends everything, dependents first.
+func (s *stage) kubeconfig() string {
+	if s.place != nil {
+		return s.place.kubeconfig
+	}
+	return s.cluster.Kubeconfig()
+}
+
+// close ends everything, dependents first. The story may have been interrupted.
 func (s *stage) close() error {
+	ctx := context.Background()
 	var errs []error
+	if s.place != nil && s.engine != nil {
+		errs = append(errs, s.place.removeParents(ctx))
+	}
 	processes := s.hooks
 	if s.engine != nil {
 		processes = append([]*proc.Process{s.engine.Process}, s.hooks...)
@@ -125,6 +171,9 @@ func (s *stage) close() error {
 	}
 	if s.traces != nil {
 		errs = append(errs, s.traces.close())
+	}
+	if s.place != nil {
+		errs = append(errs, s.place.remove(ctx))
 	}
 	if s.cluster != nil {
 		errs = append(errs, s.cluster.Stop())
@@ -139,8 +188,16 @@ func (s *stage) close() error {
 func (s *stage) kubectl(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	out, err := s.cluster.Kubectl(ctx, args...)
+	run := s.runKubectl
+	if s.place != nil {
+		run = s.place.run
+	}
+	out, err := run(ctx, args...)
 	return strings.TrimSpace(out), err
+}
+
+func (s *stage) runKubectl(ctx context.Context, args ...string) (string, error) {
+	return s.cluster.Kubectl(ctx, args...)
 }
 
 // show prints a command and its output.
@@ -159,12 +216,15 @@ func (s *stage) show(ctx context.Context, args ...string) error {
 
 // lookAround prints the addresses of the running processes.
 func (s *stage) lookAround() {
+	commands := "export KUBECONFIG=" + s.kubeconfig()
+	if s.bin != "" {
+		commands += "\n  export PATH=" + s.bin + ":$PATH"
+	}
 	fmt.Printf(`
 Everything is still running. To look around, in another terminal:
-  export KUBECONFIG=%s
-  export PATH=%s:$PATH
+  %s
 Hookloop's log: %s
 Traces: %s/api/traces?service=hookloop
 Ctrl-C ends it all.
-`, s.cluster.Kubeconfig(), s.bin, filepath.Join(s.dir, "hookloop.log"), s.traces.jaeger.URL())
+`, commands, filepath.Join(s.dir, "hookloop.log"), s.traces.jaeger.URL())
 }

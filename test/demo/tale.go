@@ -70,7 +70,7 @@ func (s *stage) run(ctx context.Context, t tale) error {
 		{"A child is deleted by hand, and comes back.", s.loseChild},
 		{"The trace of the change, as Jaeger has it.", s.trace},
 	}
-	if !s.assets.ControllerManager.IsZero() {
+	if s.place != nil || !s.assets.ControllerManager.IsZero() {
 		steps = append(steps, step{"The object is deleted, and everything is cleaned up.", s.remove})
 	}
 	for _, step := range steps {
@@ -98,10 +98,13 @@ func (s *stage) declare(ctx context.Context, t tale) error {
 	if err != nil {
 		return err
 	}
+	controller = bytes.ReplaceAll(controller, []byte(t.replace), []byte(address))
+	if s.place != nil {
+		return s.declareFile(ctx, t, controller)
+	}
 	file := filepath.Join(s.dir, t.example+".yaml")
 	//nolint:gosec // a file of its own temporary folder
-	if err := os.WriteFile(file, bytes.ReplaceAll(controller, []byte(t.replace), []byte(address)),
-		0o600); err != nil {
+	if err := os.WriteFile(file, controller, 0o600); err != nil {
 		return err
 	}
 	if _, err := s.kubectl(ctx, "apply", "-f", file); err != nil {
@@ -112,6 +115,32 @@ func (s *stage) declare(ctx context.Context, t tale) error {
 		return err
 	}
 	return s.show(ctx, "get", "compositecontroller", t.example)
+}
+
+// declareFile adds a controller to the files of the engine, and starts the engine with the first.
+func (s *stage) declareFile(ctx context.Context, t tale, controller []byte) error {
+	file := filepath.Join(s.controllers(), t.example+".yaml")
+	//nolint:gosec // a file of its own temporary folder
+	if err := os.WriteFile(file, controller, 0o600); err != nil {
+		return err
+	}
+	if s.engine == nil {
+		fmt.Println("  $ hookloop serve -f " + s.controllers())
+		if err := s.serve(ctx, "-f", s.controllers()); err != nil {
+			return err
+		}
+	}
+	started := "Started controller: " + t.example
+	if err := s.eventually(ctx, "the controller runs", func() error {
+		if !strings.Contains(s.engine.Output(), started) {
+			return errors.New("it has not started")
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	fmt.Println("    " + started)
+	return nil
 }
 
 func (s *stage) create(ctx context.Context, t tale) error {

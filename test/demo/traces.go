@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/jaeger"
@@ -24,15 +23,18 @@ type traces struct {
 	err    error
 }
 
-// openTraces starts a Jaeger: that of DEMO_JAEGER, of the PATH, or a build.
+// openTraces starts a Jaeger: that of jaeger.Find, or a build.
 func openTraces(ctx context.Context) (*traces, error) {
 	ports, err := jaeger.Reserve()
 	if err != nil {
 		return nil, err
 	}
-	program, err := findJaeger()
+	program, err := jaeger.Find()
 	if err != nil {
 		return nil, err
+	}
+	if program == "" && buildIsFresh(jaegerProgram()) {
+		program = jaegerProgram()
 	}
 	t := &traces{ports: ports, built: program == "", ready: make(chan struct{})}
 	ctx, t.stop = context.WithCancel(ctx)
@@ -46,31 +48,6 @@ func openTraces(ctx context.Context) (*traces, error) {
 		t.jaeger, t.err = jaeger.New(ctx, jaeger.Options{Program: program, Ports: ports})
 	}()
 	return t, nil
-}
-
-// findJaeger returns the path of a Jaeger program, or "".
-func findJaeger() (string, error) {
-	if program := os.Getenv("DEMO_JAEGER"); program != "" {
-		if _, err := os.Stat(program); err != nil { //nolint:gosec // the user's environment names the program
-			return "", fmt.Errorf("DEMO_JAEGER: %w, expected the path of a Jaeger 1 program (all-in-one)", err)
-		}
-		return program, nil
-	}
-	for _, name := range []string{"jaeger-all-in-one", "jaeger"} {
-		if program, err := exec.LookPath(name); err == nil && version1(program) {
-			return program, nil
-		}
-	}
-	if program := jaegerProgram(); buildIsFresh(program) {
-		return program, nil
-	}
-	return "", nil
-}
-
-// version1 reports whether a program has the flags of Jaeger 1. Jaeger 2 has a configuration file.
-func version1(program string) bool {
-	out, err := exec.Command(program, "help").CombinedOutput()
-	return err == nil && strings.Contains(string(out), "--collector.otlp.grpc.host-port")
 }
 
 func jaegerProgram() string { return filepath.Join(cluster.Root(), ".cache", "bin", "jaeger") }

@@ -24,7 +24,7 @@ import (
 
 // Options configure a Jaeger. The zero value works.
 type Options struct {
-	// Program is the Jaeger program; empty uses HOOKLOOP_JAEGER, or else .cache/bin/jaeger of the
+	// Program is the Jaeger program; empty uses that of Find, or else .cache/bin/jaeger of the
 	// repository.
 	Program string
 	// Ports are those of Reserve; empty chooses free ones.
@@ -142,12 +142,15 @@ func (j *Jaeger) Env() []string { return j.ports.Env() }
 
 func findProgram(program string) (string, error) {
 	if program == "" {
-		program = os.Getenv("HOOKLOOP_JAEGER")
+		var err error
+		if program, err = Find(); err != nil {
+			return "", err
+		}
 	}
 	if program == "" {
 		program = filepath.Join(cluster.Root(), ".cache", "bin", "jaeger")
 	}
-	if _, err := os.Stat(program); err != nil { //nolint:gosec // the user's environment names the program
+	if _, err := os.Stat(program); err != nil {
 		return "", fmt.Errorf("jaeger: the program is missing (%w); build it with: make jaeger-build", err)
 	}
 	return program, nil
