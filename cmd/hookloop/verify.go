@@ -13,24 +13,36 @@ func newVerify() *cobra.Command {
 	var options conformance.Options
 	var output string
 	cmd := &cobra.Command{
-		Use:   "verify",
+		Use:   "verify [-- COMMAND]",
 		Short: "Ask a hook a fixed set of questions, and report the faults of its answers",
 		Long: `Ask a hook a fixed set of questions, and report the faults of its answers.
 
 It needs no cluster and changes nothing. An address is a gRPC target (host:port, dns:///host:port), or
-the URL of a webhook. A gRPC hook is asked by unary calls, and over the stream if it serves one. Name
+the URL of a webhook; or a COMMAND starts the hook, with a free loopback port in HOOKLOOP_HOOK_LISTEN and
+PORT, and -f names its controller. A gRPC hook is asked by unary calls, and over the stream if it serves one. Name
 your controller and a parent, so that the questions have your kinds and fields; the file of a parent has
 the defaults of its CRD filled in.
 
 Exit code: 0 without faults, 1 with faults, 2 for a wrong flag or file. Notes are no faults.`,
-		Example: `  hookloop verify --hook 127.0.0.1:9443 --insecure
+		Example: `  hookloop verify -f controller.yaml -f crd.yaml --parent website.yaml -- python3 hook.py
+  hookloop verify --hook 127.0.0.1:9443 --insecure
   hookloop verify --hook 127.0.0.1:9443 --insecure -f controller.yaml -f crd.yaml --parent website.yaml
   hookloop verify --hook http://127.0.0.1:8080/sync --hook finalize=http://127.0.0.1:8080/finalize
   hookloop verify --hook 127.0.0.1:9443 --insecure --recording recordings/composite-website
   hookloop verify --hook dns:///hooks.shop:9443 --ca ca.crt --cert tls.crt --key tls.key -o json`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			command, err := commandOf(cmd, args)
+			if err != nil {
+				return err
+			}
 			discardGRPCLog()
+			if len(command) > 0 {
+				process, err := startSubject(cmd.Context(), &options, command)
+				if err != nil {
+					return verifyError(err)
+				}
+				defer process.Stop()
+			}
 			report, err := conformance.Verify(cmd.Context(), options)
 			if err != nil {
 				return verifyError(err)

@@ -84,7 +84,7 @@ func (s *session) run(text string) ([]string, string, error) {
 }
 
 // reads are the commands that only read. They run until their output is the documented one.
-var reads = []string{"kubectl get ", "kubectl events", "kubectl describe ", "curl ", "hookloop graph "}
+var reads = []string{"kubectl get ", "kubectl events", "kubectl describe ", "curl ", "grep ", "hookloop graph "}
 
 // isRead reports whether a command may run more than once.
 func isRead(text string) bool {

@@ -33,6 +33,11 @@ func TestTutorial(t *testing.T) {
 	}
 }
 
+// TestFiveMinutes follows the page that needs no installation of Hookloop.
+func TestFiveMinutes(t *testing.T) {
+	newReader(t).follow(t, filepath.Join(cluster.Root(), "docs", "tutorial", "five-minutes.md"))
+}
+
 // reader follows the pages.
 type reader struct {
 	dir   string
@@ -41,18 +46,13 @@ type reader struct {
 	ports, real *strings.Replacer
 }
 
-// newReader starts a control plane with a replacement for kubelets, and a shell.
+// TestMain runs the tests, which share a control plane.
+func TestMain(m *testing.M) { cluster.Main(m) }
+
+// newReader starts a shell, and a replacement for kubelets on the control plane.
 func newReader(t *testing.T) *reader {
 	t.Helper()
-	c, err := cluster.New(t.Context(), cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	c := cluster.Start(t)
 	kubectl, err := c.InstallKubectl()
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func newReader(t *testing.T) *reader {
 		t.Fatal(err)
 	}
 	r.shell, err = newSession(t.Context(), r.dir, append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(),
-		"PYTHONDONTWRITEBYTECODE=1", "HOOKLOOP="+cluster.Root(),
+		"PYTHONDONTWRITEBYTECODE=1", "REPO="+cluster.Root(), "PYTHON=/usr/bin/python3", "PIP_NO_INDEX=1",
 		"PATH="+strings.Join([]string{bin, kubectl, os.Getenv("PATH")}, ":")))
 	if err != nil {
 		t.Fatal(err)

@@ -49,6 +49,7 @@ func TestInit(t *testing.T) {
 						"--group", k.Group, "--dir", p.dir, "--sdk", cluster.Root())
 					p.install(folder)
 					p.run(p.dir, "make", "test")
+					p.check()
 					tested := time.Since(began)
 					p.start()
 					running := time.Since(began)
@@ -120,6 +121,20 @@ func (p *newProject) must(err error) {
 	p.Helper()
 	if err != nil {
 		p.Fatal(err)
+	}
+}
+
+// check runs the commands that need no cluster.
+func (p *newProject) check() {
+	p.Helper()
+	if out := p.run(p.dir, "make", "render"); !strings.Contains(out, " create ") || strings.Contains(out, "note:") {
+		p.Fatalf("make render printed:\n%s\nexpected created objects and no notes", out)
+	}
+	if p.kind == "map" { // verify takes one parent, the sample has a Namespace, too
+		return
+	}
+	if out := p.run(p.dir, "make", "verify"); !strings.Contains(out, ": 0 faults") {
+		p.Fatalf("make verify printed:\n%s\nexpected no faults", out)
 	}
 }
 
