@@ -140,7 +140,7 @@ language: ## Check phrases, widths, comments and commit subjects (LANGUAGE="-sum
 	@exec $(BIN)/language $(LANGUAGE)
 
 .PHONY: links
-links: ## Check the links of all Markdown files
+links: ## Check the links and tables of all Markdown files
 	@go -C tools/code build -o $(CURDIR)/$(BIN)/links ./links
 	@$(BIN)/links
 

@@ -36,6 +36,19 @@ func TestRepository(t *testing.T) {
 	wantFindings(t, checkRepository(root, files), want)
 }
 
+func TestTables(t *testing.T) {
+	page := strings.Join([]string{
+		"| a | b |", "|---|---|", "| 1 | 2 |", "| 1 |", "| `x|y` | 2 |", "| `x\\|y` | 2 |", "", "| a |", "|---|", "| 1 | 2 |",
+		"```", "| 1 | 2 |", "| 1 |", "```", "",
+	}, "\n")
+	files := []source.File{{Path: "docs/README.md", Language: "Markdown", Text: page}}
+	wantFindings(t, checkRepository(fstest.MapFS{}, files), []string{
+		"docs/README.md:4: a table row with 1 cells, expected the 2 of the header",
+		"docs/README.md:5: a table row with 3 cells, expected the 2 of the header",
+		"docs/README.md:10: a table row with 2 cells, expected the 1 of the header",
+	})
+}
+
 func TestSite(t *testing.T) {
 	root := fstest.MapFS{
 		"index.html":   {Data: []byte(`<a href="a/b.html#x"> <a href="a"> <a href="https://none"> <img src="no.png">`)},

@@ -1,9 +1,10 @@
-// Command links checks the links of the documentation, and prints those that lead nowhere.
+// Command links checks the links and tables of the documentation, and prints their faults.
 //
 // It reads the repository's Markdown files: relative links must lead to files and folders that
-// exist, and their anchors to headings. A path such as docs/guides/hooks.md in any other source
-// file must exist too. With -site it checks the pages of a built site instead. Links to other
-// hosts are not opened. It changes nothing; its tests are beside the code.
+// exist, and their anchors to headings. The rows of a table must have as many cells as its header.
+// A path such as docs/guides/hooks.md in any other source file must exist too. With -site it checks
+// the pages of a built site instead. Links to other hosts are not opened. It changes nothing; its
+// tests are beside the code.
 package main
 
 import (
@@ -19,7 +20,7 @@ import (
 	"github.com/hookloop/hookloop/tools/code/source"
 )
 
-// finding is a link that leads nowhere.
+// finding is a link that leads nowhere, or a broken row.
 type finding struct {
 	path    string
 	line    int // 0 in a built page
@@ -72,7 +73,7 @@ func report(out io.Writer, found []finding) error {
 		}
 	}
 	if len(found) > 0 {
-		return fmt.Errorf("%d links lead nowhere", len(found))
+		return fmt.Errorf("%d findings", len(found))
 	}
 	return nil
 }

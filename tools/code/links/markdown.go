@@ -25,7 +25,7 @@ var (
 )
 
 // checkRepository returns the links of Markdown files, and the mentions of pages in other files,
-// that lead nowhere.
+// that lead nowhere, and the broken rows of tables.
 func checkRepository(root fs.FS, files []source.File) []finding {
 	anchors := map[string]map[string]bool{}
 	for _, f := range files {
@@ -40,6 +40,7 @@ func checkRepository(root fs.FS, files []source.File) []finding {
 			found = append(found, checkMentions(root, f)...)
 			continue
 		}
+		found = append(found, checkTables(f)...)
 		for i, line := range prose(f.Text) {
 			for _, target := range targets(line) {
 				if message := checkTarget(root, anchors, f.Path, target); message != "" {
