@@ -82,6 +82,7 @@ func playSession(t *testing.T, o *observer) {
 	s.Causes, s.CauseCount, s.Writes, s.Retry = []queue.Cause{{Kind: queue.CauseRetry}}, 1, nil, true
 	s.Result, s.Err = "HookFailed", errors.New("sync http://127.0.0.1:1: status 500:\nKeyError")
 	o.Synced(s)
+	o.Synced(s) // only JSON has the same fault again
 	refused := at(deployment("1", "a", ""), "create", "desired, not there")
 	refused.Err = errors.New("create Deployment: forbidden")
 	s.Result, s.Err, s.Writes = "Forbidden", refused.Err, []server.Write{refused}

@@ -22,6 +22,7 @@ type observer struct {
 	mu         sync.Mutex // guards the fields below
 	conditions map[string]hook.Condition
 	made       map[types.UID]madeObject
+	problems   map[string]string // the last problem of a sync, by its controller and key
 }
 
 // madeObject is an object that the engine has created.
@@ -31,7 +32,9 @@ type madeObject struct {
 }
 
 func newObserver(p *printer) *observer {
-	return &observer{printer: p, conditions: map[string]hook.Condition{}, made: map[types.UID]madeObject{}}
+	return &observer{
+		printer: p, conditions: map[string]hook.Condition{}, made: map[types.UID]madeObject{}, problems: map[string]string{},
+	}
 }
 
 // unreached are the results of syncs that did not reach the hook.
@@ -53,10 +56,29 @@ func (o *observer) Synced(s server.Sync) {
 	if s.Err != nil {
 		l.Problem = s.Err.Error()
 	}
+	if o.repeats(s, l.Problem) && !o.json {
+		return
+	}
 	for _, w := range s.Writes {
 		l.Writes = append(l.Writes, writeOf(s.Key.Parent, w))
 	}
 	o.print(line{Type: "sync", Controller: s.Controller, syncLine: l})
+}
+
+// repeats reports whether a sync is a retry that has failed as the sync before it, and has written
+// nothing.
+func (o *observer) repeats(s server.Sync, problem string) bool {
+	key := s.Controller + " " + s.Key.String()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before := o.problems[key]
+	if problem == "" {
+		delete(o.problems, key)
+	} else {
+		o.problems[key] = problem
+	}
+	return problem != "" && problem == before && len(s.Writes) == 0 &&
+		!slices.ContainsFunc(s.Causes, func(c queue.Cause) bool { return c.Kind != queue.CauseRetry })
 }
 
 func milli(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
