@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
@@ -78,14 +79,18 @@ func (c *contents) add(name string, o *object.Object) error {
 	return nil
 }
 
-// readObject reads a file with one object.
-func readObject(flag, name string) (*object.Object, error) {
+// readObject reads a file with one object. If it has several, one of them must be wanted.
+func readObject(flag, name string, wanted func(*object.Object) bool) (*object.Object, error) {
 	objects, err := readObjects(name)
 	if err != nil {
 		return nil, err
 	}
+	if len(objects) == 1 {
+		return objects[0], nil
+	}
+	objects = slices.DeleteFunc(objects, func(o *object.Object) bool { return !wanted(o) })
 	if len(objects) != 1 {
-		return nil, usagef("%s: %s has %d objects, expected one", flag, name, len(objects))
+		return nil, usagef("%s: %s has %d objects of the declared kinds, expected one", flag, name, len(objects))
 	}
 	return objects[0], nil
 }

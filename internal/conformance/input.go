@@ -18,7 +18,7 @@ func (s *subject) setInput(file string) error {
 	r, found := s.resources.find(s.inputs[0])
 	m := map[string]any{}
 	if file != "" {
-		o, err := readObject("--input", file)
+		o, err := readObject("--input", file, func(o *object.Object) bool { return s.declaresInput(s.resources.of(o.GVK())) })
 		if err != nil {
 			return err
 		}

@@ -104,7 +104,7 @@ func load(o Options) (*subject, error) {
 func (s *subject) chooseParent(name string, others []*object.Object) (*object.Object, error) {
 	s.others = others
 	if name != "" {
-		return readObject("--parent", name)
+		return readObject("--parent", name, func(o *object.Object) bool { return o.GVK() == s.parentResource.GVK })
 	}
 	if len(others) == 0 {
 		return nil, nil
