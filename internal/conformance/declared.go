@@ -7,25 +7,38 @@ import (
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/manifests"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func readMap(o *object.Object) (*declared, error) {
-	c := &v1alpha1.MapController{}
-	if err := decodeInto(o, c); err != nil {
+// declared is the content of a declaring object.
+type declared struct {
+	parents, children []v1alpha1.ResourceRule
+	// inputs are those of a map controller.
+	inputs   []v1alpha1.ResourceRule
+	hooks    map[hook.Op]*v1alpha1.Hook
+	selector bool
+}
+
+// readDeclared reads a declaring object.
+func readDeclared(kind hook.ControllerKind, o *object.Object) (*declared, error) {
+	into := kinds[kind].typed()
+	if err := decodeInto(o, into); err != nil {
 		return nil, err
 	}
-	d := &declared{parents: []v1alpha1.ResourceRule{c.Spec.ParentResource.ResourceRule}}
-	for _, input := range c.Spec.InputResources {
-		d.inputs = append(d.inputs, input.ResourceRule)
+	c := &manifests.Controller{Declared: into}
+	d := &declared{hooks: c.Hooks()}
+	lists := map[manifests.Role]*[]v1alpha1.ResourceRule{
+		manifests.Parent: &d.parents, manifests.Child: &d.children, manifests.Input: &d.inputs,
 	}
-	for _, output := range c.Spec.OutputResources {
-		d.children = append(d.children, output.ResourceRule)
+	for _, use := range c.Uses() {
+		*lists[use.Role] = append(*lists[use.Role], use.Rule)
 	}
-	if h := c.Spec.Hooks; h != nil {
-		d.hooks = map[hook.Op]*v1alpha1.Hook{
-			hook.Map: h.Map, hook.Tombstone: h.Tombstone, hook.Finalize: h.Finalize, hook.Customize: h.Customize,
-		}
+	if len(d.parents) == 0 {
+		return nil, errors.New("spec.resources: is empty, expected a resource")
+	}
+	if composite, ok := into.(*v1alpha1.CompositeController); ok {
+		d.selector = composite.Spec.GenerateSelector == nil || !*composite.Spec.GenerateSelector
 	}
 	return d, nil
 }
@@ -46,43 +59,4 @@ func decodeInto(o *object.Object, into declaration) error {
 		return errs.ToAggregate()
 	}
 	return nil
-}
-
-func readComposite(o *object.Object) (*declared, error) {
-	c := &v1alpha1.CompositeController{}
-	if err := decodeInto(o, c); err != nil {
-		return nil, err
-	}
-	d := &declared{
-		parents:  []v1alpha1.ResourceRule{c.Spec.ParentResource.ResourceRule},
-		selector: c.Spec.GenerateSelector == nil || !*c.Spec.GenerateSelector,
-	}
-	for _, child := range c.Spec.ChildResources {
-		d.children = append(d.children, child.ResourceRule)
-	}
-	if h := c.Spec.Hooks; h != nil {
-		d.hooks = map[hook.Op]*v1alpha1.Hook{hook.Sync: h.Sync, hook.Finalize: h.Finalize, hook.Customize: h.Customize}
-	}
-	return d, nil
-}
-
-func readDecorator(o *object.Object) (*declared, error) {
-	c := &v1alpha1.DecoratorController{}
-	if err := decodeInto(o, c); err != nil {
-		return nil, err
-	}
-	d := &declared{}
-	for _, target := range c.Spec.Resources {
-		d.parents = append(d.parents, target.ResourceRule)
-	}
-	if len(d.parents) == 0 {
-		return nil, errors.New("spec.resources: is empty, expected a resource")
-	}
-	for _, attachment := range c.Spec.Attachments {
-		d.children = append(d.children, attachment.ResourceRule)
-	}
-	if h := c.Spec.Hooks; h != nil {
-		d.hooks = map[hook.Op]*v1alpha1.Hook{hook.Sync: h.Sync, hook.Finalize: h.Finalize, hook.Customize: h.Customize}
-	}
-	return d, nil
 }

@@ -62,7 +62,7 @@ func (r *round) repeats(a asked) bool {
 		}
 		id := ruleRepeat
 		if allTimes(found) {
-			if id = ruleClock; !r.differsAtOnce(r.ctx, []*hook.Question{a.question})[0] {
+			if id = ruleClock; !r.differsEachTime(a.question) {
 				return true // a second has ended; clock finds that
 			}
 		}
@@ -141,6 +141,19 @@ func (r *round) waitSince(at time.Time) bool {
 func (r *round) quiet(q *hook.Question) *hook.Answer {
 	r.report.Questions[r.over]++
 	return r.ask(r.ctx, q).answer
+}
+
+// differsEachTime reports whether each of several repeats has another answer than the one before.
+func (r *round) differsEachTime(q *hook.Question) bool {
+	before := r.quiet(q)
+	for range 4 {
+		again := r.quiet(q)
+		if before == nil || again == nil || len(differences(q, before, again)) == 0 {
+			return false
+		}
+		before = again
+	}
+	return true
 }
 
 // differsAtOnce reports for each question whether a repeat has another answer.

@@ -152,7 +152,8 @@ func readRecording(name string) (*recording.Recording, *hook.Question, error) {
 
 // recordedSubject returns the controller and the parent of a recording.
 func recordedSubject(recorded *recording.Recording, q *hook.Question) (*subject, error) {
-	s := &subject{resources: newResources(nil), kind: q.Kind.Descriptor(), controller: q.Controller, parent: q.Parent}
+	s := &subject{resources: newResources(nil), kind: q.Kind.Descriptor(), controller: q.Controller, parent: q.Parent,
+		recorded: true}
 	for _, r := range recorded.Resources() {
 		s.resources.add(r)
 	}

@@ -112,6 +112,39 @@ func TestVerifyRecording(t *testing.T) {
 	finding(t, report, ruleCallFailed)
 }
 
+// TestReplayCustomize replays a question about rules. It has no observed objects, so that the
+// custom kinds of the children are not known.
+func TestReplayCustomize(t *testing.T) {
+	t.Parallel()
+	s, err := load(Options{Files: []string{file(t, strings.Replace(declaring, "v1, resource: configmaps",
+		"demo.example.com/v1, resource: gadgets", 1)), file(t, gadgets)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &hook.Question{Kind: hook.Composite, Op: hook.Customize, Controller: s.controller, Parent: s.parent}
+	recorded, err := recording.New(q, &hook.Answer{Related: []hook.RelatedRule{{
+		APIVersion: "v1", Resource: "configmaps", LabelSelector: json.RawMessage(`{"matchLabels":{"for":"demo"}}`),
+	}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded.Hook.Version = "v2"
+	data, err := json.Marshal(recorded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addresses := serveRelating(t, func([]map[string]string) (any, error) { return nil, nil })
+	report, err := Replay(t.Context(), ReplayOptions{
+		Files: []string{file(t, string(data))}, Addresses: addresses, Version: "v2",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Different() != 0 {
+		t.Errorf("got %+v, want the same answer", report.Replayed)
+	}
+}
+
 func TestWrongRecordings(t *testing.T) {
 	old := file(t, `{"format":"hookloop.dev/recording/v9"}`)
 	for want, files := range map[string][]string{

@@ -8,6 +8,7 @@ import (
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/manifests"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -33,14 +34,16 @@ type subject struct {
 	// others are objects of the files that may be related ones.
 	others  []*object.Object
 	skipped []string
+	// recorded reports that the controller is that of a recording.
+	recorded bool
 	// recordings are asked in addition.
 	recordings []recorded
 }
 
 // kindRow is the part of a kind of controller that is not in its hook.Descriptor.
 type kindRow struct {
-	// read decodes a declaring object.
-	read func(*object.Object) (*declared, error)
+	// typed returns an empty declaring object.
+	typed func() manifests.Declared
 	// fields are the fields of an answer to Sync or Finalize beside status and children.
 	fields []string
 	// noStatus reports that an answer must not have a status or conditions.
@@ -49,20 +52,18 @@ type kindRow struct {
 	builtin func() map[string]any
 }
 
-// declared is the content of a declaring object.
-type declared struct {
-	parents, children []v1alpha1.ResourceRule
-	// inputs are those of a map controller.
-	inputs   []v1alpha1.ResourceRule
-	hooks    map[hook.Op]*v1alpha1.Hook
-	selector bool
-}
-
 // kinds has a row for each kind of controller. A kind without a row cannot be verified.
 var kinds = map[hook.ControllerKind]kindRow{
-	hook.Composite: {read: readComposite, builtin: builtinComposite},
-	hook.Decorator: {read: readDecorator, fields: []string{"labels", "annotations"}, builtin: builtinDecorator},
-	hook.Mapping:   {read: readMap, builtin: builtinMap, noStatus: true},
+	hook.Composite: {
+		typed: func() manifests.Declared { return &v1alpha1.CompositeController{} }, builtin: builtinComposite,
+	},
+	hook.Decorator: {
+		typed: func() manifests.Declared { return &v1alpha1.DecoratorController{} }, builtin: builtinDecorator,
+		fields: []string{"labels", "annotations"},
+	},
+	hook.Mapping: {
+		typed: func() manifests.Declared { return &v1alpha1.MapController{} }, builtin: builtinMap, noStatus: true,
+	},
 }
 
 // load reads the files, and fills in what they leave out.
@@ -78,7 +79,7 @@ func load(o Options) (*subject, error) {
 		if files.controller, parent, known, err = recordedController(o.Recordings); err != nil {
 			return nil, err
 		}
-		files.others = []*object.Object{parent}
+		files.others, s.recorded = []*object.Object{parent}, true
 		for _, r := range known {
 			s.resources.add(r)
 		}
@@ -162,11 +163,10 @@ func kindNames() []hook.ControllerKind {
 
 // declare reads the resources and hooks of the declaring object.
 func (s *subject) declare(fromFile bool) error {
-	row, found := kinds[s.kind.ControllerKind]
-	if !found {
+	if _, found := kinds[s.kind.ControllerKind]; !found {
 		return usagef("--controller: a %s cannot be verified; expected one of %v", s.kind.Declared, kindNames())
 	}
-	d, err := row.read(s.controller)
+	d, err := readDeclared(s.kind.ControllerKind, s.controller)
 	if err != nil {
 		return usagef("--controller: %s %q: %v", s.kind.Declared, s.controller.Name(), err)
 	}
@@ -176,6 +176,9 @@ func (s *subject) declare(fromFile bool) error {
 	}
 	for i, rule := range d.children {
 		r, found := s.resources.find(rule)
+		if !found && s.recorded {
+			continue // the recorded question has the kinds that it needs
+		}
 		if !found {
 			return usagef("--controller: child resource %d, %s, is not known here; "+
 				"add a file with its CustomResourceDefinition", i, rule)
@@ -229,7 +232,7 @@ func (s *subject) checkParent(o *object.Object) error {
 		s.parentResource = s.resources.of(o.GVK())
 		return nil
 	}
-	d, err := kinds[s.kind.ControllerKind].read(s.controller)
+	d, err := readDeclared(s.kind.ControllerKind, s.controller)
 	if err != nil {
 		return usagef("--controller: %v", err)
 	}

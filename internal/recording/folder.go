@@ -110,8 +110,8 @@ func (f *folder) save(r *Recording, q *hook.Question) error {
 	if err != nil {
 		return err
 	}
-	if int64(len(data)) > f.maxBytes {
-		return fmt.Errorf("the recording has %d bytes; the limit of all is %d", len(data), f.maxBytes)
+	if limit := min(f.maxBytes, MaxFileBytes); int64(len(data)) > limit {
+		return fmt.Errorf("the recording has %d bytes; the limit is %d", len(data), limit)
 	}
 	parent := filepath.Join(f.dir, segment(string(q.Kind)+"-"+q.Controller.Name()), segment(folderName(q)))
 	if err := os.MkdirAll(parent, 0o700); err != nil {

@@ -3,6 +3,7 @@ package recording
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/url"
@@ -39,12 +40,36 @@ func newMasks(values ...map[string]any) *masks {
 	})
 	var pairs []string
 	for _, secret := range secrets {
-		if len(secret) >= minReplaced {
-			pairs = append(pairs, secret, m.names[secret], encoded(secret), encoded(m.names[secret]))
+		if len(secret) < minReplaced {
+			continue
+		}
+		for _, encode := range encodings {
+			pairs = append(pairs, encode(secret), encode(m.names[secret]))
 		}
 	}
 	m.texts = strings.NewReplacer(pairs...)
 	return m
+}
+
+// encodings are the forms in which a text may have a value of a Secret: as it is, in base64, in
+// JSON or YAML inside of a text, with and without the escapes for HTML, and in a URL.
+var encodings = []func(string) string{
+	func(text string) string { return text },
+	encoded,
+	func(text string) string { return base64.URLEncoding.EncodeToString([]byte(text)) },
+	func(text string) string { return inJSON(text, true) },
+	func(text string) string { return inJSON(text, false) },
+	url.QueryEscape,
+	url.PathEscape,
+}
+
+// inJSON returns a text as JSON has it between quotes.
+func inJSON(text string, html bool) string {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(html)
+	_ = encoder.Encode(text) // a text always encodes
+	return b.String()[1 : b.Len()-len("\"\n")]
 }
 
 func encoded(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
@@ -66,17 +91,28 @@ func (m *masks) find(value any) {
 	}
 }
 
-func isSecret(m map[string]any) bool { return m["kind"] == "Secret" && m["apiVersion"] == "v1" }
+// isSecret reports whether an object is a Secret. One without an apiVersion is a wrong answer, and
+// has values, too.
+func isSecret(m map[string]any) bool {
+	version, set := m["apiVersion"]
+	return m["kind"] == "Secret" && (version == "v1" || !set)
+}
 
 func (m *masks) findIn(secret map[string]any) {
 	for _, field := range []string{"data", "stringData"} {
 		values, _ := secret[field].(map[string]any)
 		for _, key := range slices.Sorted(maps.Keys(values)) {
-			if text, ok := values[key].(string); ok {
-				m.name(plain(field, text))
-			}
+			m.name(plain(field, asText(values[key])))
 		}
 	}
+}
+
+// asText returns a value of a Secret as a text. An answer may have a number by mistake.
+func asText(value any) string {
+	if text, ok := value.(string); ok || value == nil {
+		return text
+	}
+	return fmt.Sprint(value)
 }
 
 // plain returns a value of a Secret without its encoding.
@@ -112,11 +148,13 @@ func (m *masks) mask(value any) any {
 		if isSecret(v) {
 			m.maskSecret(v)
 		}
-		for key, inner := range v {
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			inner := v[key]
 			if text, ok := inner.(string); ok && key == "url" {
 				inner = withoutUser(text)
 			}
-			v[key] = m.mask(inner)
+			delete(v, key)
+			v[m.text(key)] = m.mask(inner)
 		}
 	case []any:
 		for i, item := range v {
@@ -135,10 +173,7 @@ func (m *masks) maskSecret(secret map[string]any) {
 	for _, field := range []string{"data", "stringData"} {
 		values, _ := secret[field].(map[string]any)
 		for key, value := range values {
-			text, ok := value.(string)
-			if !ok {
-				continue
-			}
+			text := asText(value)
 			values[key] = m.name(plain(field, text))
 			if field == "data" {
 				values[key] = encoded(m.name(plain(field, text)))

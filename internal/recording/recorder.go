@@ -3,6 +3,7 @@ package recording
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -122,12 +123,39 @@ func (r *Recorder) release(size int64) {
 func (e *exchange) size() int64 {
 	size := e.question.Size() + int64(e.question.Controller.Size())
 	if e.answer != nil {
-		size += int64(len(e.answer.Status))
-		for _, child := range e.answer.Children {
-			size += int64(len(child))
-		}
+		size += answerSize(e.answer)
 	}
 	return 4*size + 1<<10
+}
+
+// answerSize is the bytes of the texts of an answer.
+func answerSize(a *hook.Answer) int64 {
+	size := len(a.Status)
+	for _, child := range a.Children {
+		size += len(child)
+	}
+	for _, patch := range []map[string]*string{a.Labels, a.Annotations} {
+		for key, text := range patch {
+			if size += len(key); text != nil {
+				size += len(*text)
+			}
+		}
+	}
+	for _, c := range a.Conditions {
+		size += len(c.Type) + len(c.Reason) + len(c.Message)
+	}
+	for _, e := range a.Events {
+		size += len(e.Reason) + len(e.Message)
+	}
+	for _, r := range a.Results {
+		size += len(r.Reason) + len(r.Message)
+	}
+	for _, list := range [][]hook.RelatedRule{a.Related, a.Requirements} {
+		for _, rule := range list {
+			size += len(rule.LabelSelector) + len(rule.NamespaceSelector) + len(strings.Join(rule.Names, ",")) + 1<<8
+		}
+	}
+	return int64(size) + int64(len(a.States))<<8
 }
 
 // Run writes until ctx ends, and then the rest of the queue. A nil *Recorder returns.

@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -124,6 +125,9 @@ func encode(e exchange) (*Recording, error) {
 		}
 	}
 	m := newMasks(question, answer)
+	for i := range r.Related {
+		r.Related[i].Error = m.text(r.Related[i].Error)
+	}
 	if r.Question, err = json.Marshal(m.mask(question)); err != nil {
 		return nil, err
 	}
@@ -164,8 +168,20 @@ func (r *Recording) Resources() []object.Resource {
 	return all
 }
 
+// MaxFileBytes bounds the size of a recording.
+const MaxFileBytes = 128 << 20
+
 // Read reads a file. The error names the file and the expected format.
 func Read(name string) (*Recording, error) {
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w; expected a file of hookloop serve --record-dir", err)
+	case info.IsDir():
+		return nil, fmt.Errorf("%s: is a folder, expected a file of hookloop serve --record-dir", name)
+	case info.Size() > MaxFileBytes:
+		return nil, fmt.Errorf("%s: has %d bytes, expected a recording of at most %d", name, info.Size(), MaxFileBytes)
+	}
 	data, err := os.ReadFile(name) //nolint:gosec // the caller names the file
 	if err != nil {
 		return nil, err
@@ -180,7 +196,11 @@ func Read(name string) (*Recording, error) {
 // Decode decodes a recording.
 func Decode(data []byte) (*Recording, error) {
 	var head struct{ Format any }
-	if err := json.Unmarshal(data, &head); err != nil {
+	if err := json.Unmarshal(data, &head); err != nil && bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) &&
+		errors.Is(json.NewDecoder(bytes.NewReader(data)).Decode(&head), io.ErrUnexpectedEOF) {
+		return nil, fmt.Errorf("is no recording: it ends after %d bytes, in the middle of a value; "+
+			"expected a whole file of hookloop serve --record-dir", len(data))
+	} else if err != nil {
 		return nil, fmt.Errorf("is no recording: %w; expected a file of hookloop serve --record-dir", object.Explain(err))
 	}
 	if head.Format != Format {

@@ -1,9 +1,11 @@
 package recording
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -135,6 +137,111 @@ func TestOtherFiles(t *testing.T) {
 	}
 }
 
+// TestWrongFiles reads files that are none of this version. Each has one message with the file and
+// the expectation.
+func TestWrongFiles(t *testing.T) {
+	sample, err := os.ReadFile(filepath.Join("..", "..", "sdk", "testdata", "recording.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name string, data []byte) string {
+		t.Helper()
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	huge := write("huge.json", nil)
+	if err := os.Truncate(huge, MaxFileBytes+1); err != nil { // a file with a hole, which takes no disk
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		write("version.json", bytes.Replace(sample, []byte("recording/v1"), []byte("recording/v2"), 1)): `format: got ` +
+			`"hookloop.dev/recording/v2", expected "hookloop.dev/recording/v1": record it again, or use the version`,
+		write("cut.json", sample[:len(sample)/2]): fmt.Sprintf("is no recording: it ends after %d bytes, in the middle "+
+			"of a value; expected a whole file of hookloop serve --record-dir", len(sample)/2),
+		write("empty.json", nil): "is no recording: unexpected end of JSON input; expected a file of hookloop serve",
+		huge:                     "has 134217729 bytes, expected a recording of at most 134217728",
+		dir:                      "is a folder, expected a file of hookloop serve --record-dir",
+		dir + "/none.json":       "no such file or directory; expected a file of hookloop serve --record-dir",
+	} {
+		if _, err := Read(name); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: got %v, want %s", name, err, want)
+		}
+	}
+}
+
+// TestKinds records the questions of each kind of controller, reads them, and records them again.
+func TestKinds(t *testing.T) {
+	text := "value"
+	children := answer().Children
+	rules := []hook.RelatedRule{{APIVersion: "v1", Resource: "configmaps", Namespace: "shop",
+		LabelSelector: json.RawMessage(`{"matchLabels":{"a":"b"}}`)}}
+	for _, test := range []struct {
+		kind   hook.ControllerKind
+		op     hook.Op
+		answer hook.Answer
+	}{
+		{hook.Composite, hook.Finalize, hook.Answer{Finalized: true, Children: children}},
+		{hook.Composite, hook.Customize, hook.Answer{Related: rules}},
+		{hook.Decorator, hook.Sync, hook.Answer{Children: children, Labels: map[string]*string{"a": &text, "b": nil},
+			Annotations: map[string]*string{"c": &text}}},
+		{hook.Decorator, hook.Finalize, hook.Answer{Finalized: true}},
+		{hook.Decorator, hook.Customize, hook.Answer{Related: rules}},
+		{hook.Mapping, hook.Map, hook.Answer{Children: children, Events: answer().Events}},
+		{hook.Mapping, hook.Tombstone, hook.Answer{Children: children}},
+		{hook.Mapping, hook.Finalize, hook.Answer{Finalized: true}},
+		{hook.Mapping, hook.Customize, hook.Answer{Related: rules}},
+	} {
+		t.Run(string(test.kind)+" "+string(test.op), func(t *testing.T) {
+			q := question(t)
+			q.Kind, q.Op = test.kind, test.op
+			if test.kind == hook.Mapping {
+				q.Input, q.MapKey = q.Related[0].Objects[0], "ConfigMap/shop/c"
+				q.Key.Part = q.MapKey
+			}
+			if test.op == hook.Customize {
+				q.Children, q.Related, q.Input, q.MapKey, q.Key.Part = nil, nil, nil, "", ""
+			}
+			first, err := New(q, &test.answer, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, err := json.Marshal(first)
+			if err != nil {
+				t.Fatal(err)
+			}
+			read, err := Decode(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked, err := read.Ask()
+			if err != nil {
+				t.Fatal(err)
+			}
+			reply, err := read.Reply(asked)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := New(asked, reply, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(data), string(jsonOf(t, again))); diff != "" {
+				t.Errorf("(-recorded +again):\n%s\n%s", diff, data)
+			}
+			if asked.Kind != test.kind || asked.Op != test.op || asked.Key != q.Key ||
+				reply.Finalized != test.answer.Finalized ||
+				len(reply.Labels) != len(test.answer.Labels) || len(reply.Related) != len(test.answer.Related) {
+				t.Errorf("got question %+v and answer %+v", asked, reply)
+			}
+		})
+	}
+}
+
 // meter counts results.
 type meter struct {
 	mu     sync.Mutex
@@ -260,6 +367,59 @@ func TestOff(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	r.Run(t.Context())
+}
+
+// TestOffAllocatesNothing measures a question without a recorder.
+func TestOffAllocatesNothing(t *testing.T) {
+	var r *Recorder
+	q, a, ctx := question(t), answer(), t.Context()
+	opened, err := r.Openers(hook.Openers{"webhook": func(hook.Settings) (*hook.Opened, error) {
+		answer := func(context.Context, *hook.Question) (*hook.Answer, error) { return a, nil }
+		return &hook.Opened{Hook: hook.Func(answer)}, nil
+	}})["webhook"](hook.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		if _, err := opened.Ask(ctx, q); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("a question allocates %v times, want 0", n)
+	}
+}
+
+// BenchmarkAsk is a question with a recorder that is off, and with one that drops everything, as it
+// does without room: both are on the path of a sync.
+func BenchmarkAsk(b *testing.B) {
+	parent, err := object.Decode([]byte(`{"apiVersion":"demo/v1","kind":"Web","metadata":{"name":"a"}}`))
+	if err != nil {
+		b.Fatal(err)
+	}
+	q := &hook.Question{Kind: hook.Composite, Op: hook.Sync, Parent: parent, Controller: parent}
+	a := &hook.Answer{}
+	asked := hook.Openers{"webhook": func(hook.Settings) (*hook.Opened, error) {
+		answer := func(context.Context, *hook.Question) (*hook.Answer, error) { return a, nil }
+		return &hook.Opened{Hook: hook.Func(answer)}, nil
+	}}
+	on, err := Open(Settings{Dir: b.TempDir(), PerParent: 1, MaxBytes: 1, Meter: &meter{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, r := range map[string]*Recorder{"off": nil, "on": on} {
+		opened, err := r.Openers(asked)["webhook"](hook.Settings{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := opened.Ask(b.Context(), q); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }
 
 func TestFolderThatCannotBeWritten(t *testing.T) {
