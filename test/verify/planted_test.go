@@ -92,9 +92,10 @@ func TestPlantedFaults(t *testing.T) {
 				t.Run(fault.parent, func(t *testing.T) {
 					t.Parallel()
 					want := []string{fault.want}
-					if fault.want == "that of the language" {
+					switch fault.want {
+					case "that of the language":
 						want = []string{language.mapOrder}
-					} else if fault.want == "" {
+					case "":
 						want = nil
 					}
 					report := verify(t, "--hook="+address, "--insecure", "--controller=testdata/demos.yaml",
