@@ -17,6 +17,9 @@ import (
 // recordingFormat is the format of the files that "hookloop serve --record-dir" writes.
 const recordingFormat = "hookloop.dev/recording/v1"
 
+// expectedFile ends messages about other files.
+const expectedFile = "expected a file of hookloop serve --record-dir"
+
 // recording is the used part of a recording.
 type recording struct {
 	Kind, Operation   string
@@ -55,11 +58,11 @@ func Replay(ctx context.Context, h registrar, file string) (*Answer, error) {
 func readRecording(file string) (*recording, error) {
 	data, err := os.ReadFile(file) //nolint:gosec // the test names it
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; %s", err, expectedFile)
 	}
 	var head struct{ Format any }
 	if err := json.Unmarshal(data, &head); err != nil {
-		return nil, fmt.Errorf("%s: is no recording: %w", file, err)
+		return nil, fmt.Errorf("%s: is no recording: %w; %s", file, err, expectedFile)
 	}
 	if head.Format != recordingFormat {
 		return nil, fmt.Errorf("%s: format: got %q, expected %q: record it again", file, fmt.Sprint(head.Format),

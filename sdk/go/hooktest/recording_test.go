@@ -74,3 +74,27 @@ func TestReplayOfAnotherFile(t *testing.T) {
 		}
 	}
 }
+
+// TestReplayOfNoFile names a folder, a file that does not exist, and one that is cut.
+func TestReplayOfNoFile(t *testing.T) {
+	recorded, err := os.ReadFile(sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cut := filepath.Join(dir, "cut.json")
+	if err := os.WriteFile(cut, recorded[:len(recorded)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		dir:                             "is a directory",
+		filepath.Join(dir, "none.json"): "no such file or directory",
+		cut:                             "is no recording: unexpected end of JSON input",
+	} {
+		_, err := hooktest.Replay(t.Context(), hook.Composite{}, file)
+		if err == nil || !strings.Contains(err.Error(), want+"; expected a file of hookloop serve --record-dir") ||
+			!strings.Contains(err.Error(), file) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}

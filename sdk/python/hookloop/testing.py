@@ -133,7 +133,10 @@ def replay(function: service.AnyFunction, file: Union[str, pathlib.Path]) -> dic
     """
     recorded = _recording(pathlib.Path(file))
     question, operation = recorded["question"], recorded["operation"]
-    shape = {"composite": COMPOSITE, "decorator": DECORATOR, "map": MAP}[recorded["kind"]]
+    shape = {"composite": COMPOSITE, "decorator": DECORATOR, "map": MAP}.get(recorded["kind"])
+    if shape is None:
+        kind = recorded["kind"]
+        raise ValueError(f"{file}: kind: got {kind!r}, expected composite, decorator or map")
     if operation not in _METHODS:
         expected = ", ".join(_METHODS)
         raise ValueError(f"{file}: operation: got {operation!r}, expected one of {expected}")
@@ -160,10 +163,13 @@ _METHODS = {"sync": "Sync", "finalize": "Finalize", "map": "Map", "tombstone": "
 
 
 def _recording(file: pathlib.Path) -> dict[str, Any]:
+    expected = "expected a file of hookloop serve --record-dir"
+    if file.is_dir():
+        raise ValueError(f"{file}: is a folder, {expected}")
     try:
         recorded = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"{file}: is no recording: {error}") from error
+        raise ValueError(f"{file}: is no recording: {error}; {expected}") from error
     found = recorded.get("format") if isinstance(recorded, dict) else None
     if found != _RECORDING_FORMAT:
         raise ValueError(

@@ -50,7 +50,9 @@ class Replays(unittest.TestCase):
         text = SAMPLE.read_text(encoding="utf-8")
         for old, new, expected in [
             ("recording/v1", "recording/v2", "got 'hookloop.dev/recording/v2', expected"),
-            ("{", "no recording", "is no recording"),
+            ("{", "no recording", "is no recording.*expected a file of hookloop serve"),
+            (text[len(text) // 2 :], "", "is no recording.*expected a file of hookloop serve"),
+            ('"kind": "composite"', '"kind": "other"', "kind: got 'other', expected composite"),
             ('"operation": "sync"', '"operation": "customize"', "operation: got 'customize'"),
         ]:
             with tempfile.TemporaryDirectory() as folder:
@@ -58,6 +60,8 @@ class Replays(unittest.TestCase):
                 file.write_text(text.replace(old, new, 1), encoding="utf-8")
                 with self.assertRaisesRegex(ValueError, expected):
                     testing.replay(lambda request: {}, file)
+                with self.assertRaisesRegex(ValueError, "is a folder, expected a file of"):
+                    testing.replay(lambda request: {}, folder)
 
 
 class Calls(unittest.TestCase):

@@ -209,12 +209,11 @@ function recordedRelated(question: Recording["question"], group: RecordedGroup):
 }
 
 async function readRecording(file: string): Promise<Recording> {
-  const text = await readFile(file, "utf8");
   let recording: Partial<Recording>;
   try {
-    recording = parse(text) as Partial<Recording>;
+    recording = parse(await readFile(file, "utf8")) as Partial<Recording>;
   } catch (error) {
-    throw new Error(`${file}: is no recording: ${String(error)}`);
+    throw new Error(`${file}: is no recording: ${String(error)}; expected a file of hookloop serve --record-dir`);
   }
   if (recording?.format !== RECORDING_FORMAT) {
     throw new Error(`${file}: format: got "${recording?.format}", expected "${RECORDING_FORMAT}": record it again`);

@@ -193,13 +193,15 @@ test("a file that is no recording of this version is an error", async () => {
   try {
     for (const [from, to, expected] of [
       ["recording/v1", "recording/v2", /got "hookloop.dev\/recording\/v2", expected/],
-      ["{", "no recording", /is no recording/],
+      ["{", "no recording", /is no recording.*expected a file of hookloop serve/],
+      [text.slice(text.length / 2), "", /is no recording.*expected a file of hookloop serve/],
       ['"operation": "sync"', '"operation": "customize"', /operation: got "customize"/],
     ] as const) {
       const file = join(folder, "recording.json");
       writeFileSync(file, text.replace(from, to));
       await assert.rejects(replay(() => ({}), file), expected);
     }
+    await assert.rejects(replay(() => ({}), folder), /is no recording: .*EISDIR.*expected a file of hookloop serve/);
   } finally {
     rmSync(folder, { recursive: true });
   }
