@@ -65,8 +65,6 @@ func (s *session) intercept(ctx context.Context) error {
 	switch {
 	case len(s.Command) == 0:
 		return usagef("--intercept: got no command, expected the hook's command after --")
-	case s.Gateway.Address == "":
-		return usagef("--gateway: got no value, expected the address of the gateway, host:port")
 	case !found || namespace == "" || account == "":
 		return usagef("--service-account: got %q, expected NAMESPACE/NAME", s.Gateway.ServiceAccount)
 	}
@@ -75,6 +73,9 @@ func (s *session) intercept(ctx context.Context) error {
 	}
 	s.print.notef("cluster %q at %s", s.cluster.context, s.cluster.config.Host)
 	if err := s.checkTarget(ctx, t); err != nil {
+		return err
+	}
+	if err := s.checkGateway(ctx); err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", "hookloop-dev-")

@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hookloop/hookloop/internal/proc"
@@ -138,7 +139,25 @@ func (c *Cluster) startAPIServer(ctx context.Context) (err error) {
 	if c.APIServer, err = c.run("kube-apiserver", c.assets.APIServer, c.apiServerArgs()); err != nil {
 		return err
 	}
-	return c.AwaitAPIServer(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		defer cancel()
+		err = c.AwaitAPIServer(ctx)
+	})
+	ended := false
+	select {
+	case <-c.Etcd.Done(): // the API server would wait 20 seconds for it
+		ended = true
+		cancel()
+	case <-ctx.Done():
+	}
+	waiting.Wait()
+	if ended {
+		return errors.Join(fmt.Errorf("etcd has ended; its output ends: %s", c.Etcd.Output()), c.Etcd.Err())
+	}
+	return err
 }
 
 // Await waits until the control plane is ready, for instance after a process was restarted or

@@ -434,6 +434,21 @@ func TestDevIntercept(t *testing.T) {
 	run(t, k, kit.Composite{Sync: "stream:" + listening(k, deployed), Labels: e.labels})
 	k.Apply("{apiVersion: $GROUP/v1, kind: Web, metadata: {name: mine, labels: {team: blue}}, spec: {}}")
 	k.Apply("{apiVersion: $GROUP/v1, kind: Web, metadata: {name: theirs, labels: {team: red}}, spec: {}}")
+	k.Apply("{apiVersion: v1, kind: Service, metadata: {name: door, namespace: $NS, labels: {app.kubernetes.io/name: " +
+		"hookloop}}, spec: {ports: [{name: gateway, port: 9555}]}}")
+	for address, want := range map[string]string{
+		"":            "--gateway: got no value, expected the address of the gateway",
+		"127.0.0.1:1": "--gateway: the gateway does not answer: dial tcp 127.0.0.1:1",
+	} {
+		lost := k.Process(proc.Spec{
+			Name: "hookloop dev", Path: serve.Program("hookloop"),
+			Args: []string{"dev", "--kubeconfig", k.Cluster.Kubeconfig(), "--intercept", "composite/" + k.Name,
+				"--gateway", address, "--", os.Args[0]},
+		})
+		awaitOutput(k, lost, want)
+		awaitOutput(k, lost, "kubectl --kubeconfig "+k.Cluster.Kubeconfig()+" -n "+k.Namespace+" port-forward service/door "+
+			"9444:9555, with --gateway 127.0.0.1:9444 --gateway-name door."+k.Namespace+".svc")
+	}
 	intercept := func(account string) *proc.Process {
 		return k.Process(proc.Spec{
 			Name: "hookloop dev", Path: serve.Program("hookloop"), Env: []string{asHook + "=laptop"},
