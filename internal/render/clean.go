@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/hookloop/hookloop/engine/object"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -69,6 +70,13 @@ func isSecret(k schema.GroupVersionKind) bool { return k.Group == "" && k.Kind =
 
 // mask replaces the values of a Secret, in both of its states: a value that differs is marked.
 func mask(before, after map[string]any) {
+	for _, state := range []map[string]any{before, after} {
+		metadata, _ := state["metadata"].(map[string]any)
+		annotations, _ := metadata["annotations"].(map[string]any)
+		if annotations[corev1.LastAppliedConfigAnnotation] != nil { // kubectl repeats the values there
+			annotations[corev1.LastAppliedConfigAnnotation] = "***"
+		}
+	}
 	for _, field := range []string{"data", "stringData"} {
 		old, _ := before[field].(map[string]any)
 		now, _ := after[field].(map[string]any)

@@ -175,8 +175,8 @@ func (r *record) repeated(of subject) []string {
 		}
 		for _, w := range s.Writes {
 			text := w.Verb + " " + w.Ref.String()
-			if w.Why != "" {
-				text += " (" + w.Why + ")"
+			if reason := why(w); reason != "" {
+				text += " (" + reason + ")"
 			}
 			counts[text]++
 		}

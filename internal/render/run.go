@@ -15,6 +15,7 @@ import (
 	"github.com/hookloop/hookloop/internal/hookprocess"
 	"github.com/hookloop/hookloop/internal/manifests"
 	"github.com/hookloop/hookloop/server"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -289,7 +290,8 @@ func (s *session) subjects() map[string][]subject {
 	return all
 }
 
-// deleteParents deletes the parents of the files, as kubectl does.
+// deleteParents deletes the parents of the files, as kubectl does. One that two controllers have may
+// be gone already.
 func (s *session) deleteParents(ctx context.Context) error {
 	for _, parents := range s.world.parents {
 		for _, p := range parents {
@@ -297,7 +299,7 @@ func (s *session) deleteParents(ctx context.Context) error {
 			policy := metav1.DeletePropagationBackground
 			err := s.client.Resource(resource).Namespace(p.Namespace).Delete(ctx, p.Name,
 				metav1.DeleteOptions{PropagationPolicy: &policy})
-			if err != nil {
+			if err != nil && !apierrors.IsNotFound(err) {
 				return fmt.Errorf("--delete: %w", err)
 			}
 		}

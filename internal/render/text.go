@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hookloop/hookloop/internal/printable"
 	"github.com/pmezard/go-difflib/difflib"
 	"sigs.k8s.io/yaml"
 )
@@ -14,8 +15,12 @@ import (
 // The colours of lines by their first character.
 var colours = map[byte]string{'+': "\x1b[32m", '-': "\x1b[31m", '!': "\x1b[31m", '@': "\x1b[36m"}
 
-// diffContext is the number of equal lines around a change.
-const diffContext = 3
+const (
+	// diffContext is the number of equal lines around a change.
+	diffContext = 3
+	// maxMessage bounds the texts of hooks and of the API server, in characters.
+	maxMessage = 8000
+)
 
 // WriteYAML writes the result as YAML.
 func (r *Result) WriteYAML(w io.Writer) error {
@@ -43,13 +48,13 @@ func (r *Result) WriteText(w io.Writer, colour bool) error {
 	if len(r.Events) > 0 {
 		b.WriteString("\nEvents\n")
 		for _, e := range r.Events {
-			fmt.Fprintf(&b, "  %s %s on %s: %s\n", e.Type, e.Reason, e.Object, e.Message)
+			fmt.Fprintf(&b, "  %s %s on %s: %s\n", e.Type, e.Reason, e.Object, printable.Text(e.Message, maxMessage))
 		}
 	}
 	if len(r.Faults) > 0 {
 		b.WriteString("\nFaults\n")
 		for _, f := range r.Faults {
-			fmt.Fprintf(&b, "! %s\n", f)
+			fmt.Fprintf(&b, "! %s\n", printable.Text(f, maxMessage))
 		}
 	}
 	if r.HookOutput != "" {
@@ -72,10 +77,10 @@ func (r *Result) textWrites(b *bytes.Buffer) {
 			fmt.Fprintf(b, "  for %s", w.Parent)
 		}
 		if w.Why != "" {
-			fmt.Fprintf(b, "  (%s)", w.Why)
+			fmt.Fprintf(b, "  (%s)", printable.Text(w.Why, maxMessage))
 		}
 		if w.Error != "" {
-			fmt.Fprintf(b, "  failed: %s", w.Error)
+			fmt.Fprintf(b, "  failed: %s", printable.Text(w.Error, maxMessage))
 		}
 		b.WriteString("\n")
 	}
