@@ -38,9 +38,10 @@ type Settings struct {
 type watch struct {
 	Settings
 	notify *fsnotify.Watcher
-	// files are the paths that are files; of their folders, no other file counts. folders are the
-	// watched ones that count as a whole.
-	files, folders map[string]bool
+	// files are the paths that are files, with the files that they lead to; of their folders, no other
+	// file counts. folders are the watched ones that count as a whole.
+	files   map[string]string
+	folders map[string]bool
 }
 
 // Watch watches until ctx is done; then it returns nil. Begun is called when no change can be
@@ -54,7 +55,7 @@ func Watch(ctx context.Context, s Settings, begun func()) error {
 	if s.Ignore == nil {
 		s.Ignore = func(string) bool { return false }
 	}
-	w := &watch{Settings: s, notify: notify, files: map[string]bool{}, folders: map[string]bool{}}
+	w := &watch{Settings: s, notify: notify, files: map[string]string{}, folders: map[string]bool{}}
 	for _, path := range s.Paths {
 		if err := w.add(path); err != nil {
 			return fmt.Errorf("watch %s: %w", path, err)
@@ -71,7 +72,7 @@ func Watch(ctx context.Context, s Settings, begun func()) error {
 func (w *watch) add(path string) error {
 	path = filepath.Clean(path)
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		w.files[path] = true
+		w.files[path] = target(path)
 		return w.notify.Add(filepath.Dir(path))
 	}
 	if !w.Recursive {
@@ -81,11 +82,21 @@ func (w *watch) add(path string) error {
 	return w.addTree(path)
 }
 
-// addTree watches a folder and those below it. Folders that vanish meanwhile are passed over.
+// target returns the file that a path leads to; "" if it does not exist.
+func target(path string) string {
+	file, _ := filepath.EvalSymlinks(path) // the next event tries again
+	return file
+}
+
+// addTree watches a folder and those below it. Folders that vanish meanwhile, or that cannot be read,
+// are passed over.
 func (w *watch) addTree(root string) error {
+	passed := func(path string, err error) bool {
+		return errors.Is(err, fs.ErrNotExist) || path != root && errors.Is(err, fs.ErrPermission)
+	}
 	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case passed(path, err):
 			return nil
 		case err != nil:
 			return err
@@ -94,8 +105,11 @@ func (w *watch) addTree(root string) error {
 		case path != root && w.Ignore(path):
 			return filepath.SkipDir
 		}
-		w.folders[path] = true
-		return w.notify.Add(path)
+		if err := w.notify.Add(path); !passed(path, err) {
+			w.folders[path] = true
+			return err
+		}
+		return nil
 	})
 }
 
@@ -110,12 +124,22 @@ func (w *watch) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case event := <-w.notify.Events:
-			if w.counts(event) {
-				changed[event.Name] = true
+			paths, err := w.changes(event)
+			if err != nil {
+				return fmt.Errorf("watch %s: %w", event.Name, err)
+			}
+			for _, path := range paths {
+				changed[path] = true
 				timer.Reset(settle)
 			}
 		case err := <-w.notify.Errors:
-			return fmt.Errorf("watch files: %w", err)
+			if !errors.Is(err, fsnotify.ErrEventOverflow) {
+				return fmt.Errorf("watch files: %w", err)
+			}
+			for _, path := range w.Paths { // events are lost: any file may have changed
+				changed[path] = true
+			}
+			timer.Reset(settle)
 		case <-timer.C:
 			var paths []string
 			for path := range changed {
@@ -128,20 +152,41 @@ func (w *watch) run(ctx context.Context) error {
 	}
 }
 
-// counts reports whether an event is a change. It begins to watch a new folder.
-func (w *watch) counts(event fsnotify.Event) bool {
+// changes returns the changed files of an event. It begins to watch a new folder.
+func (w *watch) changes(event fsnotify.Event) ([]string, error) {
 	path := filepath.Clean(event.Name)
 	if event.Op == fsnotify.Chmod {
-		return false
+		return nil, nil
 	}
-	if w.files[path] {
-		return true
+	if _, file := w.files[path]; file {
+		w.files[path] = target(path)
+		return []string{event.Name}, nil
 	}
-	if !w.folders[filepath.Dir(path)] || w.Ignore(path) {
-		return false
+	if !w.folders[filepath.Dir(path)] {
+		return w.redirected(filepath.Dir(path)), nil
+	}
+	if w.Ignore(path) {
+		return nil, nil
 	}
 	if info, err := os.Stat(path); w.Recursive && event.Has(fsnotify.Create) && err == nil && info.IsDir() {
-		return w.addTree(path) == nil
+		if err := w.addTree(path); err != nil {
+			return nil, err
+		}
 	}
-	return true
+	return []string{event.Name}, nil
+}
+
+// redirected returns the files of a folder that lead to another file than before: the files of a
+// mounted ConfigMap are symbolic links through a folder that is replaced.
+func (w *watch) redirected(folder string) (paths []string) {
+	for path, before := range w.files {
+		if filepath.Dir(path) != folder {
+			continue
+		}
+		if now := target(path); now != "" && now != before {
+			w.files[path] = now
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }

@@ -98,3 +98,27 @@ func TestFile(t *testing.T) {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 }
+
+// TestMountedConfigMap reports a file whose content changes by a symbolic link beside it, as a kubelet
+// updates a mounted ConfigMap.
+func TestMountedConfigMap(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "..1", "web.yaml"))
+	write(t, filepath.Join(dir, "..2", "web.yaml"))
+	file := filepath.Join(dir, "web.yaml")
+	for link, to := range map[string]string{"..data": "..1", "web.yaml": filepath.Join("..data", "web.yaml")} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bursts := begin(t, filewatch.Settings{Paths: []string{file}})
+	if err := os.Symlink("..2", filepath.Join(dir, "..data_tmp")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{file}, next(t, bursts)); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
