@@ -17,8 +17,16 @@ import (
 
 // cleanup removes, while the engine still runs, the CRDs that a session has made, with all their
 // objects, so that the finalize hooks are called. Then the controllers are taken from the engine,
-// which removes their finalizers from all other parents.
-func (s *session) cleanup(ctx context.Context) error {
+// which removes their finalizers from all other parents. An engine that still starts is awaited; if
+// it has ended, which its context reports, nothing is removed.
+func (s *session) cleanup(ctx, engine context.Context) error {
+	select {
+	case <-s.engineUp:
+	case <-engine.Done():
+	}
+	if engine.Err() != nil {
+		return nil
+	}
 	var faults []error
 	for _, crd := range s.declared.crds {
 		if err := s.removeCRD(ctx, crd.GetName()); err != nil {

@@ -1,6 +1,7 @@
 package dev
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"io"
@@ -166,5 +167,38 @@ func TestLocalNeedsPrograms(t *testing.T) {
 	var usage *UsageError
 	if err := Run(t.Context(), o); !errors.As(err, &usage) {
 		t.Errorf("with --kubeconfig: Run = %v, want a wrong option", err)
+	}
+}
+
+// TestUnfinishedLine prints the output of a hook that has no line end: a part of a bounded size, and
+// the rest when the hook has ended.
+func TestUnfinishedLine(t *testing.T) {
+	var out strings.Builder
+	h := &hookOutput{printer: &printer{out: &out}}
+	for range 3 {
+		if _, err := h.Write([]byte(strings.Repeat("x", maxPart))); err != nil {
+			t.Fatal(err)
+		}
+		if len(h.rest) >= maxPart {
+			t.Fatalf("%d bytes are kept, expected less than %d", len(h.rest), maxPart)
+		}
+	}
+	if _, err := h.Write([]byte("KeyError")); err != nil {
+		t.Fatal(err)
+	}
+	h.flush()
+	h.flush()
+	if got := strings.Count(out.String(), "│ x"); got != 3 || strings.Count(out.String(), "│ KeyError\n") != 1 {
+		t.Errorf("got %d parts and the end %q, expected 3 parts and KeyError", got, out.String()[max(0, out.Len()-40):])
+	}
+}
+
+// TestCleanupWithoutEngine ends a session whose engine has never been up.
+func TestCleanupWithoutEngine(t *testing.T) {
+	engine, end := context.WithCancel(t.Context())
+	end()
+	s := &session{declared: &declared{}, engineUp: make(chan struct{})}
+	if err := s.cleanup(t.Context(), engine); err != nil {
+		t.Error(err)
 	}
 }

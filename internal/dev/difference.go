@@ -130,7 +130,7 @@ func condition(value any) string {
 		text += " " + reason
 	}
 	if message, _ := c["message"].(string); message != "" {
-		text += ": " + printable(message)
+		text += ": " + oneLine(message)
 	}
 	return shortened(text, maxCondition)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/hookloop/hookloop/internal/printable"
 )
 
 // line is one event of a session. JSON prints its fields.
@@ -112,24 +114,20 @@ func (p *printer) text(l line) string {
 			color = yellow
 		}
 		return fmt.Sprintf("%s %s %s: %s\n", at, l.Controller,
-			p.paint(color, c.Condition+"="+c.Status+" "+c.Reason), printable(c.Message))
+			p.paint(color, oneLine(c.Condition+"="+c.Status+" "+c.Reason)), oneLine(c.Message))
 	case l.Type == "hook":
 		return p.paint(cyan, "    hook │ ") + l.Text + "\n"
 	case l.Type == "problem":
-		return at + " " + p.paint(red, printable(l.Text)) + "\n"
+		return at + " " + p.paint(red, oneLine(l.Text)) + "\n"
 	}
-	return at + " " + printable(l.Text) + "\n"
+	return at + " " + oneLine(l.Text) + "\n"
 }
 
-// printable keeps a text on one line.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, text)
-}
+// maxText bounds a text of others, in characters.
+const maxText = 8000
+
+// oneLine makes a text of the cluster or of a hook fit for one line of a terminal.
+func oneLine(text string) string { return printable.Text(text, maxText) }
 
 // maxChanges bounds the changed fields of one write that are printed.
 const maxChanges = 8
@@ -145,12 +143,12 @@ func (p *printer) sync(at string, l line) string {
 	case len(s.Writes) > 0:
 		color = green
 	}
-	fmt.Fprintf(&out, "%s %s %s %s", at, l.Controller, s.Parent, p.paint(color, s.Result))
+	fmt.Fprintf(&out, "%s %s %s %s", at, l.Controller, oneLine(s.Parent), p.paint(color, s.Result))
 	if len(s.Ops) > 0 {
 		fmt.Fprintf(&out, " in %s (%s %s)", milliseconds(s.Milli), strings.Join(s.Ops, ", "), milliseconds(s.HookMilli))
 	}
 	if len(s.Causes) > 0 {
-		fmt.Fprintf(&out, ", because %s", printable(strings.Join(s.Causes, "; ")))
+		fmt.Fprintf(&out, ", because %s", oneLine(strings.Join(s.Causes, "; ")))
 	}
 	if more := s.CauseCount - len(s.Causes); more > 0 {
 		fmt.Fprintf(&out, "; and %d more", more)
@@ -160,7 +158,7 @@ func (p *printer) sync(at string, l line) string {
 	}
 	out.WriteString("\n")
 	if s.Problem != "" && !slices.ContainsFunc(s.Writes, func(w writeLine) bool { return w.Problem != "" }) {
-		fmt.Fprintf(&out, "  %s\n", p.paint(red, "! "+printable(s.Problem)))
+		fmt.Fprintf(&out, "  %s\n", p.paint(red, "! "+oneLine(s.Problem)))
 	}
 	for _, w := range s.Writes {
 		p.write(&out, w)
@@ -176,24 +174,24 @@ func (p *printer) write(out *strings.Builder, w writeLine) {
 	if !ok {
 		sign = [2]string{"~", yellow}
 	}
-	text := sign[0] + " " + w.Object
+	text := sign[0] + " " + oneLine(w.Object)
 	if !ok && !slices.Contains([]string{"update", "apply", statusVerb}, w.Verb) {
 		text += " (" + w.Verb + ")"
 	}
 	fmt.Fprintf(out, "  %s", p.paint(sign[1], text))
 	if w.Why != "" && len(w.Changes) == 0 {
-		out.WriteString(": " + printable(w.Why))
+		out.WriteString(": " + oneLine(w.Why))
 	}
 	out.WriteString("\n")
 	if w.Problem != "" {
-		fmt.Fprintf(out, "      %s\n", p.paint(red, "! "+printable(w.Problem)))
+		fmt.Fprintf(out, "      %s\n", p.paint(red, "! "+oneLine(w.Problem)))
 	}
 	for i, c := range w.Changes {
 		if i == maxChanges {
 			fmt.Fprintf(out, "      and %d more fields\n", len(w.Changes)-i)
 			break
 		}
-		fmt.Fprintf(out, "      %s: %s → %s\n", c.Path, c.Before, c.After)
+		fmt.Fprintf(out, "      %s\n", oneLine(fmt.Sprintf("%s: %s → %s", c.Path, c.Before, c.After)))
 	}
 }
 

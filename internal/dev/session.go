@@ -27,6 +27,7 @@ type session struct {
 	declared *declared
 	// process is the running hook; nil without a command, and while the hook does not run.
 	process *hookprocess.Process
+	output  *hookOutput
 	address string
 	// env is added to the hook's environment.
 	env []string
@@ -106,12 +107,14 @@ func (s *session) startHook(ctx context.Context) error {
 		addresses = append(addresses, hookprocess.Declared(c)...)
 	}
 	var err error
+	s.output = &hookOutput{printer: s.print}
 	s.process, err = hookprocess.Start(ctx, hookprocess.Spec{
-		Command: s.Command, Output: &hookOutput{printer: s.print}, Declared: addresses, Timeout: s.HookTimeout,
+		Command: s.Command, Output: s.output, Declared: addresses, Timeout: s.HookTimeout,
 		Env: s.env, DialsIn: s.Intercept != "",
 	})
 	if err != nil {
 		s.process = nil
+		s.output.flush()
 		return err
 	}
 	s.address = s.process.Address()
@@ -128,6 +131,7 @@ func (s *session) stopHook() {
 	if s.process != nil {
 		s.process.Stop()
 		s.process = nil
+		s.output.flush()
 	}
 }
 
@@ -191,8 +195,8 @@ func (s *session) run(ctx context.Context) error {
 	}
 	stop()
 	err := watching.Wait()
-	if s.Cleanup && groupCtx.Err() == nil {
-		err = errors.Join(err, s.cleanup(context.WithoutCancel(ctx)))
+	if s.Cleanup {
+		err = errors.Join(err, s.cleanup(context.WithoutCancel(ctx), groupCtx))
 	}
 	stopEngine()
 	err = errors.Join(err, group.Wait())
@@ -258,6 +262,7 @@ func (s *session) loop(ctx context.Context) {
 			s.handle(ctx, paths)
 		case <-ended:
 			s.observer.hookDown.Store(true)
+			s.output.flush()
 			s.print.problemf("hook %q ended: %s; it starts again when a file changes", s.process, exitText(s.process.Err()))
 			s.stopHook()
 		}
