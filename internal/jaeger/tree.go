@@ -53,9 +53,9 @@ var shortened = []string{"hookloop.write.", "hookloop.hook.", "hookloop.", "otel
 // failed span has the mark "!".
 func Tree(t *Trace) string {
 	var b strings.Builder
-	services := t.Services()
-	fmt.Fprintf(&b, "trace %s: %d spans, %s, %s\n\n", t.ID, len(t.Spans), strings.Join(services, " and "),
+	head := fmt.Sprintf("trace %s: %d spans, %s, %s", t.ID, len(t.Spans), strings.Join(t.Services(), " and "),
 		milliseconds(t.Duration()))
+	b.WriteString(printable.Text(head, maxLine) + "\n\n")
 	lines := append([]line{{"SPAN", "SERVICE", "BEGIN", "DURATION", "ATTRIBUTES"}}, t.lines(t.byParent(), "", "")...)
 	var width [4]int
 	for _, l := range lines {
@@ -76,10 +76,12 @@ const maxLine = 2000
 // line holds the five columns of a span.
 type line [5]string
 
-// lines returns the lines of the spans below a parent, after indent.
+// lines returns the lines of the spans below a parent, after indent, and removes them from byParent:
+// an id that is twice in a trace is no circle.
 func (t *Trace) lines(byParent map[string][]Span, parent, indent string) []line {
 	var lines []line
 	children := byParent[parent]
+	delete(byParent, parent)
 	for i, s := range children {
 		knot, below := "", ""
 		if parent != "" {
