@@ -74,9 +74,28 @@ func newEngines(e Engine, config *rest.Config) (*engines, error) {
 	if e.MetricsURL != "" {
 		return &engines{Engine: e}, nil
 	}
+	config = rest.CopyConfig(config)
+	config.Wrap(bounded)
 	pods, err := kubernetes.NewForConfig(config)
 	return &engines{e, pods}, err
 }
+
+// bounded returns a transport whose responses have at most maxResponse bytes: any Pod may have the
+// label of an engine. A longer one is an error.
+func bounded(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(request)
+		if err == nil {
+			response.Body = http.MaxBytesReader(nil, response.Body, maxResponse)
+		}
+		return response, err
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // get asks all engines. Without leader election or with one replica there is one; a replica that
 // does not lead answers, too. The error is about the engines if none has answered.
@@ -170,12 +189,13 @@ func (e *engines) direct(ctx context.Context, path string, query url.Values, acc
 		return Response{}, err
 	}
 	request.Header.Set("Accept", accept)
-	response, err := http.DefaultClient.Do(request)
+	client := http.Client{Transport: bounded(http.DefaultTransport)}
+	response, err := client.Do(request)
 	if err != nil {
 		return Response{}, fmt.Errorf("--metrics-url: the engine does not answer: %w", plain(err))
 	}
 	defer response.Body.Close() //nolint:errcheck // it has been read as far as it counts
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		return Response{}, fmt.Errorf("--metrics-url: %s: %w", address, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/hookloop/hookloop/internal/graph"
 	"github.com/hookloop/hookloop/internal/jaeger"
 	"github.com/hookloop/hookloop/internal/lastsync"
+	"github.com/hookloop/hookloop/internal/printable"
 	"github.com/hookloop/hookloop/internal/readiness"
 	"github.com/hookloop/hookloop/internal/terminal"
 )
@@ -64,13 +65,19 @@ func (r *Report) Text(now time.Time, paint terminal.Paint) string {
 	r.syncs(&b, now, paint)
 	r.change(&b)
 	if r.SpansUnknown != "" {
-		fmt.Fprintf(&b, "spans      %s\n", r.SpansUnknown)
+		fmt.Fprintf(&b, "spans      %s\n", clean(r.SpansUnknown))
 	}
 	if r.Trace != nil {
 		b.WriteString("\n" + jaeger.Tree(r.Trace))
 	}
 	return b.String()
 }
+
+// maxText bounds a text of the cluster, of an engine or of Jaeger, in characters.
+const maxText = 2000
+
+// clean makes a text of others fit for a terminal: any Pod may have the label of an engine.
+func clean(text string) string { return printable.Text(text, maxText) }
 
 // all returns all conditions of a node, one line each.
 func all(n graph.Node) []string {
@@ -103,7 +110,7 @@ func state(n graph.Node, paint terminal.Paint) string {
 func (r *Report) syncs(b *strings.Builder, now time.Time, paint terminal.Paint) {
 	switch {
 	case r.SyncsUnknown != "":
-		fmt.Fprintf(b, "last sync  unknown: %s\n", r.SyncsUnknown)
+		fmt.Fprintf(b, "last sync  unknown: %s\n", clean(r.SyncsUnknown))
 	case len(r.LastSyncs) == 0:
 		fmt.Fprintf(b, "last sync  none: no controller with a hook has synced the object since the engine started, "+
 			"or more than %d objects were synced since\n", lastsync.MaxParents)
@@ -122,7 +129,7 @@ func (r *Report) sync(b *strings.Builder, s lastsync.Sync, now time.Time, paint 
 	if s.Part != "" {
 		subject += " for " + s.Part
 	}
-	fmt.Fprintf(b, "last sync  %s: %s, %s ago (%s)\n", subject, paint(color, s.Result),
+	fmt.Fprintf(b, "last sync  %s: %s, %s ago (%s)\n", clean(subject), paint(color, clean(s.Result)),
 		max(0, now.Sub(s.Time)).Round(time.Second), s.Time.Format(time.RFC3339))
 	line := fmt.Sprintf("hook %s in %s, %s, %s", milliseconds(s.HookTime), counted(s.HookCalls, "call", "calls"),
 		counted(s.Writes, "write", "writes"), counted(s.Children, "child", "children"))
@@ -136,7 +143,7 @@ func (r *Report) sync(b *strings.Builder, s lastsync.Sync, now time.Time, paint 
 		fmt.Fprintf(b, ", retry %d", s.Attempt)
 	}
 	if s.TraceID != "" && s.TraceID != r.Change.TraceID {
-		fmt.Fprintf(b, ", trace %s", s.TraceID)
+		fmt.Fprintf(b, ", trace %s", clean(s.TraceID))
 	}
 	b.WriteString("\n")
 }
@@ -175,7 +182,7 @@ func (r *Report) change(b *strings.Builder) {
 	c := r.Change
 	switch {
 	case c.Unknown != "":
-		fmt.Fprintf(b, "change     generation %d, trace unknown: %s\n", c.Generation, c.Unknown)
+		fmt.Fprintf(b, "change     generation %d, trace unknown: %s\n", c.Generation, clean(c.Unknown))
 	case c.URL != "":
 		fmt.Fprintf(b, "change     generation %d, trace %s\n", c.Generation, c.URL)
 	default:

@@ -118,8 +118,8 @@ const maxName = 80
 // Text draws the table.
 func (t *Table) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, version %s, %.1f writes/s; cache %s in %.0f objects; over %s\n\n", engines(t.Engines), t.Version,
-		t.WritesPerSecond, bytesText(t.CacheBytes), t.CacheObjects,
+	fmt.Fprintf(&b, "%s, version %s, %.1f writes/s; cache %s in %.0f objects; over %s\n\n", engines(t.Engines),
+		printable.Text(t.Version, maxName), t.WritesPerSecond, bytesText(t.CacheBytes), t.CacheObjects,
 		time.Duration(t.Seconds*float64(time.Second)).Round(100*time.Millisecond))
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "CONTROLLER\tSYNCS/S\tQUEUE\tHOOK P50\tHOOK P99\tERRORS/S\tERRORS\tCIRCUITS\tREASON")
