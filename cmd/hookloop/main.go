@@ -18,6 +18,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/hookloop/hookloop/internal/printable"
 	"github.com/hookloop/hookloop/server"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -45,8 +46,16 @@ func run(args []string) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(os.Stderr, "hookloop: "+strings.ReplaceAll(err.Error(), "\n", "; "))
+	fmt.Fprintln(os.Stderr, "hookloop: "+oneLine(err))
 	return exitCode(cmd, err)
+}
+
+// maxError bounds the line of an error, in characters.
+const maxError = 64_000
+
+// oneLine returns the text of an error on one line. It may have texts of a cluster or of a hook.
+func oneLine(err error) string {
+	return printable.Text(strings.ReplaceAll(err.Error(), "\n", "; "), maxError)
 }
 
 // exitCode returns the exit code of a command after an error.

@@ -103,7 +103,7 @@ func (f *traceFlags) run(cmd *cobra.Command) error {
 	}
 	err = tracer.Watch(ctx, func(report *inspect.Report, failed error) error {
 		if failed != nil {
-			_, err := fmt.Fprintf(cmd.ErrOrStderr(), "hookloop: %v; trying again\n", failed)
+			_, err := fmt.Fprintf(cmd.ErrOrStderr(), "hookloop: %s; trying again\n", oneLine(failed))
 			return err
 		}
 		text, err := f.draw(out, report)

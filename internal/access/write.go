@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hookloop/hookloop/internal/engine/rights"
@@ -103,9 +105,9 @@ func (a *Access) WriteYAML(w io.Writer) error {
 		out.WriteString("rules:\n")
 		for i, rule := range r.rules {
 			comment(&out, "", upper(r.comments[i]))
-			fmt.Fprintf(&out, "- apiGroups: [%q]\n  resources: [%s]\n", rule.APIGroups[0], strings.Join(rule.Resources, ", "))
+			fmt.Fprintf(&out, "- apiGroups: [%q]\n  resources: [%s]\n", rule.APIGroups[0], sequence(rule.Resources, plainName))
 			if len(rule.ResourceNames) > 0 {
-				fmt.Fprintf(&out, "  resourceNames: [%q]\n", rule.ResourceNames[0])
+				fmt.Fprintf(&out, "  resourceNames: [%s]\n", sequence(rule.ResourceNames, nil))
 			}
 			fmt.Fprintf(&out, "  verbs: [%s]\n", strings.Join(rule.Verbs, ", "))
 		}
@@ -118,6 +120,21 @@ func (a *Access) WriteYAML(w io.Writer) error {
 	}
 	_, err := w.Write(out.Bytes())
 	return err
+}
+
+// plainName matches a resource that YAML reads as a text without quotes; "*" is none.
+var plainName = regexp.MustCompile(`^[a-z][a-z0-9./-]*$`)
+
+// sequence returns the items of a YAML sequence. Those that plain does not match are quoted.
+func sequence(items []string, plain *regexp.Regexp) string {
+	var texts []string
+	for _, item := range items {
+		if plain == nil || !plain.MatchString(item) {
+			item = strconv.Quote(item)
+		}
+		texts = append(texts, item)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // List returns the roles and their bindings as a List.
