@@ -17,6 +17,20 @@ var (
 	releasePattern = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-(alpha|beta|rc)\.[0-9]+)?$`)
 )
 
+// reserved are the kinds whose types collide with other names in the projects of a language.
+var reserved = map[string][]string{
+	"go": {"Loud", "Plain", "Style"},
+	"python": {
+		"Annotated", "Any", "Child", "Column", "Composite", "LabelSelector", "Literal", "Mapper", "MapRequest",
+		"MapResponse", "Maximum", "Minimum", "MinLength", "None", "Object", "ObjectMeta", "Optional", "SyncRequest",
+		"SyncResponse",
+	},
+	"typescript": {
+		"Array", "KubernetesObject", "LabelSelector", "MapRequest", "MapResponse", "Object", "Promise", "Record",
+		"SyncRequest", "SyncResponse",
+	},
+}
+
 // camelCase returns the kind for a name: WebShop for web-shop. A kind starts with a letter.
 func camelCase(name string) string {
 	var kind strings.Builder

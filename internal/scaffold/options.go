@@ -112,6 +112,10 @@ func (o Options) checkNames() error {
 		return wrong("--parent-kind: got %q, expected letters and digits with a capital first, such as \"WebShop\"",
 			o.ParentKind)
 	}
+	if o.Kind != kindDecorator && slices.Contains(reserved[o.Language], o.ParentKind) {
+		return wrong("--parent-kind: got %q, which has another meaning in the project's code, expected another kind, such "+
+			"as \"My%s\"", o.ParentKind, o.ParentKind)
+	}
 	if problems := validation.IsDNS1035Label(o.Plural); len(problems) > 0 {
 		return wrong("--plural: got %q, expected lower-case letters and digits, such as \"webshops\"", o.Plural)
 	}

@@ -16,6 +16,8 @@ _SCALARS: dict[Any, Schema] = {
     int: {"type": "integer", "format": "int64"},
     float: {"type": "number", "format": "double"},
 }
+# The types of decoded JSON by the types of schemas, besides numbers.
+_JSON_TYPES: dict[Any, Any] = {"string": str, "boolean": bool, "array": list, "object": dict}
 _ANY: Schema = {"x-kubernetes-preserve-unknown-fields": True}
 _SUPPORTED = (
     "str, int, float, bool, Literal of strings or integers, a str Enum, list[T], dict[str, T], "
@@ -132,6 +134,11 @@ def _check_default(schema: Schema, place: str) -> None:
     default, values = schema["default"], schema.get("enum")
     if values is not None and default not in values:
         raise UnsupportedType(f"{place}: the default {default!r} is not one of {values}")
+    kind = schema.get("type")
+    number = isinstance(default, (int, float)) and not isinstance(default, bool)
+    fits = number if kind in ("integer", "number") else isinstance(default, _JSON_TYPES.get(kind, object))
+    if not fits or (kind == "integer" and isinstance(default, float)):
+        raise UnsupportedType(f"{place}: the default {default!r} is not of type {kind}")
     low, high = schema.get("minimum"), schema.get("maximum")
     if (low is not None and default < low) or (high is not None and default > high):
         raise UnsupportedType(f"{place}: the default {default!r} is not within its minimum and maximum")
