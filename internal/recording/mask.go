@@ -188,6 +188,31 @@ func (m *masks) maskSecret(secret map[string]any) {
 	}
 }
 
+// maskQueries masks the values in the queries of a controller's URLs: they may be credentials.
+func maskQueries(controller any) {
+	switch v := controller.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			text, isText := inner.(string)
+			u, err := url.Parse(text)
+			if !isText || key != "url" || err != nil || u.RawQuery == "" {
+				maskQueries(inner)
+				continue
+			}
+			values := u.Query()
+			for name := range values {
+				values.Set(name, "masked")
+			}
+			u.RawQuery = values.Encode()
+			v[key] = u.String()
+		}
+	case []any:
+		for _, item := range v {
+			maskQueries(item)
+		}
+	}
+}
+
 // withoutUser returns a URL without a user and a password.
 func withoutUser(text string) string {
 	u, err := url.Parse(text)

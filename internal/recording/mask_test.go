@@ -151,3 +151,22 @@ func TestNumberInASecret(t *testing.T) {
 		t.Errorf("the recording has the number: %s", got)
 	}
 }
+
+// TestMaskedQuery has a credential in the query of the hook's URL, and a query in the parent, which
+// the hook needs.
+func TestMaskedQuery(t *testing.T) {
+	q := question(t)
+	q.Controller = decode(t, `{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":
+		{"name":"web"},"spec":{"hooks":{"sync":{"webhook":{"url":"https://hook/sync?key=opensesame"}}}}}`)
+	q.Parent = decode(t, `{"apiVersion":"demo/v1","kind":"Web","metadata":{"namespace":"shop","name":"a"},
+		"spec":{"url":"https://shop/?page=front"}}`)
+	r, err := New(q, answer(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(r.Question)
+	if strings.Contains(text, "opensesame") || !strings.Contains(text, "https://hook/sync?key=masked") ||
+		!strings.Contains(text, "https://shop/?page=front") {
+		t.Errorf("got %s, expected a masked query of the hook alone", text)
+	}
+}

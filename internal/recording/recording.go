@@ -124,6 +124,7 @@ func encode(e exchange) (*Recording, error) {
 			return nil, err
 		}
 	}
+	maskQueries(question["controller"])
 	m := newMasks(question, answer)
 	for i := range r.Related {
 		r.Related[i].Error = m.text(r.Related[i].Error)
