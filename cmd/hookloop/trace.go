@@ -88,20 +88,26 @@ func (f *traceFlags) run(cmd *cobra.Command) error {
 		_, err = fmt.Fprintln(out, tracer.Link(id))
 		return err
 	}
-	screen := terminal.NewScreen(out)
-	if !f.watch {
-		report, err := tracer.Report(ctx)
-		if err != nil {
-			return err
-		}
-		text, err := f.draw(out, report)
-		if err != nil {
-			return err
-		}
-		_, err = io.WriteString(out, text)
+	if f.watch {
+		return f.follow(cmd, tracer)
+	}
+	report, err := tracer.Report(ctx)
+	if err != nil {
 		return err
 	}
-	err = tracer.Watch(ctx, func(report *inspect.Report, failed error) error {
+	text, err := f.draw(out, report)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, text)
+	return err
+}
+
+// follow prints the report again with each change, until the object is deleted or the context ends.
+func (f *traceFlags) follow(cmd *cobra.Command, tracer *client.Tracer) error {
+	out := cmd.OutOrStdout()
+	screen := terminal.NewScreen(out)
+	err := tracer.Watch(cmd.Context(), func(report *inspect.Report, failed error) error {
 		if failed != nil {
 			_, err := fmt.Fprintf(cmd.ErrOrStderr(), "hookloop: %s; trying again\n", oneLine(failed))
 			return err
