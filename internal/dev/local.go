@@ -71,7 +71,8 @@ func whileRunning(ctx context.Context, processes ...*proc.Process) (_ context.Co
 			case <-p.Done():
 				mu.Lock()
 				defer mu.Unlock()
-				fault = fmt.Errorf("--local: %s has ended: %w; its log ends: %s", p.Name(), p.Err(), lastLine(p.Output()))
+				fault = fmt.Errorf("--local: %s has ended: %s; its log ends: %s", p.Name(), exitText(p.Err()),
+					lastLine(p.Output()))
 				cancel(fault)
 			case <-ctx.Done():
 			}
