@@ -41,8 +41,11 @@ pods/proxy in the engine's namespace, or at --metrics-url.`,
 			out := cmd.OutOrStdout()
 			screen := terminal.NewScreen(out)
 			once = once || output == "json" || !terminal.Live(out)
-			return client.Top(cmd.Context(), cluster, engine, interval, once, func(t *top.Table) error {
+			return client.Top(cmd.Context(), cluster, engine, interval, once, func(t *top.Table, failed error) error {
 				switch {
+				case failed != nil:
+					_, err := fmt.Fprintf(cmd.ErrOrStderr(), "hookloop: %s; trying again\n", oneLine(failed))
+					return err
 				case output == "json":
 					return writeJSON(out, t)
 				case once:

@@ -11,9 +11,10 @@ import (
 )
 
 // Top shows the state of the running engines: once, or again and again until ctx ends. Each table
-// is about the interval before it.
+// is about the interval before it. After the first scrape it calls show with an error, unless once
+// is set, and tries again: an engine may be restarting.
 func Top(ctx context.Context, t Target, e Engine, interval time.Duration, once bool,
-	show func(*top.Table) error,
+	show func(*top.Table, error) error,
 ) error {
 	asked, err := enginesOf(ctx, t, e)
 	if err != nil {
@@ -31,13 +32,18 @@ func Top(ctx context.Context, t Target, e Engine, interval time.Duration, once b
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err != nil {
+		switch {
+		case err != nil && once:
+			return err
+		case err != nil:
+			err = show(nil, err)
+		default:
+			err = show(top.Between(before, now), nil)
+			before = now
+		}
+		if err != nil || once {
 			return err
 		}
-		if err := show(top.Between(before, now)); err != nil || once {
-			return err
-		}
-		before = now
 	}
 }
 
