@@ -347,3 +347,30 @@ func TestTheSDKOfACheckoutIsBuilt(t *testing.T) {
 		t.Errorf("got %v and\n%s\nwant the build of the SDK", err, out)
 	}
 }
+
+// TestAResponseWithoutJSONIsAnError has a webhook whose function returns a value that JSON does not have.
+func TestAResponseWithoutJSONIsAnError(t *testing.T) {
+	o := options(t)
+	o.Language = "webhook"
+	if _, err := scaffold.Write(o); err != nil {
+		t.Fatal(err)
+	}
+	hook := []byte("def sync(request):\n    return {\"status\": {1}}\n")
+	if err := os.WriteFile(filepath.Join(o.Dir, "hook.py"), hook, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command("python3", "-c", `
+import http.server, threading, urllib.error, urllib.request, server
+listener = http.server.ThreadingHTTPServer(("127.0.0.1", 0), server.Handler)
+threading.Thread(target=listener.serve_forever, daemon=True).start()
+try:
+    urllib.request.urlopen(f"http://127.0.0.1:{listener.server_port}/sync", b"{}")
+except urllib.error.HTTPError as error:
+    print(error.code, error.read().decode())
+`)
+	command.Dir = o.Dir
+	out, err := command.CombinedOutput()
+	if want := `500 {"error": "TypeError: `; err != nil || !strings.Contains(string(out), want) {
+		t.Errorf("got %v and %s, want %s", err, out, want)
+	}
+}
