@@ -25,7 +25,10 @@ func TestUnusualNames(t *testing.T) {
 	}
 	want := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"*"}, Verbs: []string{"get"}},
-		{APIGroups: []string{""}, Resources: []string{"pods/*"}, ResourceNames: []string{"x", "y: z"}, Verbs: []string{"list"}},
+		{
+			APIGroups: []string{""}, Resources: []string{"pods/*"}, ResourceNames: []string{"x", "y: z"},
+			Verbs: []string{"list"},
+		},
 	}
 	if diff := cmp.Diff(want, role.Rules); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)

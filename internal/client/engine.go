@@ -80,8 +80,8 @@ func newEngines(e Engine, config *rest.Config) (*engines, error) {
 	return &engines{e, pods}, err
 }
 
-// bounded returns a transport whose responses have at most maxResponse bytes: any Pod may have the
-// label of an engine. A longer one is an error.
+// bounded returns a transport that reads at most maxResponse bytes of a response: any Pod may have
+// the label of an engine. A longer one is an error.
 func bounded(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(request)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestLongResponse asks an engine whose response never ends, through the API server and directly.
+// TestLongResponse asks an engine for a response without end, through the API server and directly.
 func TestLongResponse(t *testing.T) {
 	block := strings.Repeat("x", 1<<20)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -28,11 +28,13 @@ func TestLongResponse(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}}
-	if _, err := e.proxied(t.Context(), pod, "/metrics", nil, ""); err == nil || !strings.Contains(err.Error(), "too large") {
+	_, err = e.proxied(t.Context(), pod, "/metrics", nil, "")
+	if err == nil || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("through the API server: got %v, expected that the response is too large", err)
 	}
 	direct := &engines{Engine: Engine{MetricsURL: server.URL}}
-	if _, err := direct.direct(t.Context(), "/metrics", nil, ""); err == nil || !strings.Contains(err.Error(), "too large") {
+	_, err = direct.direct(t.Context(), "/metrics", nil, "")
+	if err == nil || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("directly: got %v, expected that the response is too large", err)
 	}
 }

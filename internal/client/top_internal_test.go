@@ -27,13 +27,14 @@ func TestTopGoesOn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var shown []bool
-	err := Top(ctx, Target{}, Engine{MetricsURL: server.URL}, time.Millisecond, false, func(table *top.Table, failed error) error {
+	show := func(table *top.Table, failed error) error {
 		shown = append(shown, failed == nil)
 		if table != nil {
 			cancel()
 		}
 		return nil
-	})
+	}
+	err := Top(ctx, Target{}, Engine{MetricsURL: server.URL}, time.Millisecond, false, show)
 	if err != nil || len(shown) != 2 || shown[0] || !shown[1] {
 		t.Errorf("got %v and the tables %v, expected a failure and then a table", err, shown)
 	}

@@ -170,7 +170,7 @@ func TestLocalNeedsPrograms(t *testing.T) {
 	}
 }
 
-// TestUnfinishedLine prints the output of a hook that has no line end: a part of a bounded size, and
+// TestUnfinishedLine prints the output of a hook without line ends: parts of a bounded size, and
 // the rest when the hook has ended.
 func TestUnfinishedLine(t *testing.T) {
 	var out strings.Builder
@@ -193,7 +193,7 @@ func TestUnfinishedLine(t *testing.T) {
 	}
 }
 
-// TestCleanupWithoutEngine ends a session whose engine has never been up.
+// TestCleanupWithoutEngine ends a session before its engine is up.
 func TestCleanupWithoutEngine(t *testing.T) {
 	engine, end := context.WithCancel(t.Context())
 	end()

@@ -88,8 +88,8 @@ func target(path string) string {
 	return file
 }
 
-// addTree watches a folder and those below it. Folders that vanish meanwhile, or that cannot be read,
-// are passed over.
+// addTree watches a folder and those below it. Folders that vanish meanwhile, or that cannot be
+// read, are passed over.
 func (w *watch) addTree(root string) error {
 	passed := func(path string, err error) bool {
 		return errors.Is(err, fs.ErrNotExist) || path != root && errors.Is(err, fs.ErrPermission)

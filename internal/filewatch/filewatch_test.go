@@ -99,7 +99,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestMountedConfigMap reports a file whose content changes by a symbolic link beside it, as a kubelet
+// TestMountedConfigMap reports a file that changes by a symbolic link beside it, as a kubelet
 // updates a mounted ConfigMap.
 func TestMountedConfigMap(t *testing.T) {
 	dir := t.TempDir()

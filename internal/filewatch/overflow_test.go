@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOverflow reports all paths when the kernel has dropped events, and goes on.
+// TestOverflow reports all paths when the kernel has dropped events, and continues.
 func TestOverflow(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -76,8 +76,8 @@ const maxLine = 2000
 // line holds the five columns of a span.
 type line [5]string
 
-// lines returns the lines of the spans below a parent, after indent, and removes them from byParent:
-// an id that is twice in a trace is no circle.
+// lines returns the lines of the spans below a parent, after indent, and removes them from
+// byParent: an id that is twice in a trace is no circle.
 func (t *Trace) lines(byParent map[string][]Span, parent, indent string) []line {
 	var lines []line
 	children := byParent[parent]

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTreeOfInvalidTraces draws spans whose parents form a circle, which no tracer sends, and names
-// with control characters.
+// TestTreeOfInvalidTraces draws spans with parents that form a circle, which no tracer sends, and
+// names with control characters.
 func TestTreeOfInvalidTraces(t *testing.T) {
 	for name, spans := range map[string][]Span{
 		"the id of a span and of its child's child": {{ID: "a"}, {ID: "b", Parent: "a"}, {ID: "a", Parent: "b"}},

@@ -290,8 +290,8 @@ func (s *session) subjects() map[string][]subject {
 	return all
 }
 
-// deleteParents deletes the parents of the files, as kubectl does. One that two controllers have may
-// be gone already.
+// deleteParents deletes the parents of the files, as kubectl does. One that two controllers have
+// may be gone already.
 func (s *session) deleteParents(ctx context.Context) error {
 	for _, parents := range s.world.parents {
 		for _, p := range parents {

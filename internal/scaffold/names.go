@@ -17,7 +17,7 @@ var (
 	releasePattern = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-(alpha|beta|rc)\.[0-9]+)?$`)
 )
 
-// reserved are the kinds whose types collide with other names in the projects of a language.
+// reserved are the kinds that collide with other names in the projects of a language.
 var reserved = map[string][]string{
 	"go": {"Loud", "Plain", "Style"},
 	"python": {

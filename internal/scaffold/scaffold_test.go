@@ -348,7 +348,7 @@ func TestTheSDKOfACheckoutIsBuilt(t *testing.T) {
 	}
 }
 
-// TestAResponseWithoutJSONIsAnError has a webhook whose function returns a value that JSON does not have.
+// TestAResponseWithoutJSONIsAnError has a webhook that returns a value which JSON does not have.
 func TestAResponseWithoutJSONIsAnError(t *testing.T) {
 	o := options(t)
 	o.Language = "webhook"
