@@ -31,18 +31,11 @@ Exit code: 0 without faults, 1 with faults, 2 for a wrong flag or file. Notes ar
   hookloop verify --hook 127.0.0.1:9443 --insecure --recording recordings/composite-website
   hookloop verify --hook dns:///hooks.shop:9443 --ca ca.crt --cert tls.crt --key tls.key -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			command, err := commandOf(cmd, args)
-			if err != nil {
+			var err error
+			if options.Command, err = commandOf(cmd, args); err != nil {
 				return err
 			}
 			discardGRPCLog()
-			if len(command) > 0 {
-				process, err := startSubject(cmd.Context(), &options, command)
-				if err != nil {
-					return verifyError(err)
-				}
-				defer process.Stop()
-			}
 			report, err := conformance.Verify(cmd.Context(), options)
 			if err != nil {
 				return verifyError(err)

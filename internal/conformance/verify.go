@@ -26,6 +26,8 @@ type Options struct {
 	// Addresses are the hook's addresses as [OPERATION=]ADDRESS: a gRPC target, or the URL of a
 	// webhook.
 	Addresses []string
+	// Command starts the hook on loopback, in place of Addresses; the hook ends with Verify.
+	Command []string
 	// Kind is the kind of controller; empty means that of the controller in Files, else composite.
 	Kind string
 	// Files hold the controller and the CustomResourceDefinitions of its resources, as YAML.
@@ -53,8 +55,8 @@ func usagef(format string, args ...any) error {
 	return &UsageError{fmt.Sprintf(format, args...)}
 }
 
-// Verify asks the hook all questions and returns the findings. The error is a *UsageError, or the
-// context's; a hook that cannot be reached is a finding.
+// Verify asks the hook all questions and returns the findings. The error is a *UsageError, the
+// context's, or that of a command that starts no hook; a hook that cannot be reached is a finding.
 func Verify(ctx context.Context, o Options) (*Report, error) {
 	if o.Timeout < 0 {
 		return nil, usagef("--timeout: got %s, expected a positive duration", o.Timeout)
@@ -65,6 +67,13 @@ func Verify(ctx context.Context, o Options) (*Report, error) {
 	s, err := load(o)
 	if err != nil {
 		return nil, err
+	}
+	if len(o.Command) > 0 {
+		process, err := o.start(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer process.Stop()
 	}
 	targets, err := resolve(s, o)
 	if err != nil {
