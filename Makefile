@@ -13,7 +13,7 @@ TOOLS := $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc $(BIN)/contro
 TYPESCRIPT := sdk/typescript/node_modules/.package-lock.json
 MODULE := github.com/hookloop/hookloop
 # The Go modules beside the main one that are tested and linted as it is.
-MODULES := internal/protocol sdk/go examples/hello-grpc tools/code
+MODULES := internal/protocol sdk/go examples/hello-grpc tools/code tools/release
 # The number of packages that are compiled and tested at a time; every integration package runs its
 # own control plane.
 PARALLEL ?= 2
@@ -33,6 +33,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 IMAGE ?= hookloop/hookloop:dev
+# The platforms of the programs of "make release".
+PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64
 
 ifneq ($(K8S),)
 # internal/localplane runs this program.
@@ -180,6 +182,15 @@ image: ## Build the container image (IMAGE=name:tag)
 .PHONY: chart
 chart: $(BIN)/helm ## Pack the Helm chart into .cache
 	$(BIN)/helm package manifests/helm/hookloop --destination .cache
+
+.PHONY: release
+release: controlplane helm-build system ## Build all packages of the last commit into .cache/release/dist, and upload nothing
+	@go -C tools/release build -o $(CURDIR)/$(BIN)/release .
+	@exec $(BIN)/release -platforms $(PLATFORMS)
+
+.PHONY: release-check
+release-check: release $(BIN)/controller-gen ## Prove the packages by projects outside the repository
+	@PLATFORMS=$(PLATFORMS) tools/release/check.sh
 
 .PHONY: controlplane
 controlplane: ## Build the control plane: etcd, kube-apiserver, kube-controller-manager, kubectl
