@@ -311,6 +311,29 @@ func TestIndexIsHeldByItsHandles(t *testing.T) {
 	}
 }
 
+// TestServerWithoutWatchList reads an older API server, which refuses a watch that brings the list.
+func TestServerWithoutWatchList(t *testing.T) {
+	s := cachetest.New(t)
+	s.ListsOnly()
+	s.Put(pages, page("shop", "a", "", "one"))
+	h := acquire(t, open(t, s), pages)
+	if read(t, h).Get("shop", "a") == nil {
+		t.Fatal("the view does not have the listed object")
+	}
+	added := awaiting(t, h, func(v view.View) bool { return v.Get("shop", "b") != nil })
+	s.Put(pages, page("shop", "b", "", "two"))
+	if err := <-added; err != nil {
+		t.Fatal(err)
+	}
+	s.Forget() // the watch cannot continue, and the cache lists again
+	s.Drop()
+	relisted := awaiting(t, h, func(v view.View) bool { return v.Get("shop", "c") != nil })
+	s.Put(pages, page("shop", "c", "", "three"))
+	if err := <-relisted; err != nil {
+		t.Fatal(err)
+	}
+}
+
 func awaitWatches(t *testing.T, s *cachetest.Server, want int) {
 	t.Helper()
 	for ctx := deadline(t); ; {

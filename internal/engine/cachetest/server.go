@@ -32,6 +32,8 @@ type Server struct {
 	refused  map[string]int
 	opened   map[string]int
 	closed   bool
+	// listsOnly refuses watches that begin with the present objects.
+	listsOnly bool
 }
 
 type stored struct {
@@ -147,6 +149,13 @@ func (s *Server) Refuse(r object.Resource, code int) {
 	s.refused[path(r)] = code
 }
 
+// ListsOnly makes the server one without the feature gate WatchList, such as Kubernetes 1.31.
+func (s *Server) ListsOnly() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listsOnly = true
+}
+
 // Drop ends all watches, as a server that restarts does.
 func (s *Server) Drop() {
 	s.mu.Lock()
@@ -225,7 +234,7 @@ func (s *Server) fail(w http.ResponseWriter, code int) {
 // status is an API server's answer with an error code.
 func status(code int) json.RawMessage {
 	reason := map[int]string{http.StatusForbidden: "Forbidden", http.StatusNotFound: "NotFound",
-		http.StatusGone: "Expired"}[code]
+		http.StatusGone: "Expired", http.StatusUnprocessableEntity: "Invalid"}[code]
 	return json.RawMessage(
 		fmt.Sprintf(
 			`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":"the answer is %d","code":%d}`,
@@ -267,6 +276,8 @@ func (s *Server) open(r *http.Request) (*watcher, int) {
 	switch {
 	case s.closed:
 		return nil, http.StatusServiceUnavailable
+	case initial && s.listsOnly:
+		return nil, http.StatusUnprocessableEntity
 	case !initial && since < s.oldest:
 		return nil, http.StatusGone
 	}
