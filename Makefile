@@ -11,6 +11,8 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 BIN := .cache/bin
 TOOLS := $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc $(BIN)/controller-gen
 TYPESCRIPT := sdk/typescript/node_modules/.package-lock.json
+TYPESCRIPT_BUILT := sdk/typescript/dist/index.js
+WEBSITE := examples/website/typescript/node_modules/.package-lock.json
 MODULE := github.com/hookloop/hookloop
 # The Go modules beside the main one that are tested and linted as it is.
 MODULES := internal/protocol sdk/go examples/hello-grpc tools/code tools/release
@@ -64,19 +66,26 @@ test: ## Run all checks and tests, and print the time of each part
 	@tools/parts.sh lint check-gen unit fuzz integration
 
 .PHONY: unit
-unit: sdks ## Run the unit tests, with the race detector, and the SDKs' tests (SHORT=: with all random cases)
+unit: sdks $(WEBSITE) ## Run the unit tests, with the race detector, and the SDKs' tests (SHORT=: with all random cases)
+	@$(MAKE) --jobs=2 unit-go unit-sdks
+
+.PHONY: unit-go
+unit-go:
 	go test -race $(SHORT) -vet=off -p $(PARALLEL) -timeout 10m $(TESTFLAGS) $$(go list ./... | grep -v '^$(MODULE)/test/')
 	go test -vet=off -run Allocates ./test/bench
 	for module in $(MODULES); do go -C $$module test -race $(SHORT) -vet=off -timeout 10m $(TESTFLAGS) ./...; done
+
+# Each of these tests occupies one processor at most.
+.PHONY: unit-sdks
+unit-sdks:
 	cd sdk/python && /usr/bin/python3 -m unittest discover -s tests
 	cd examples/website/python && PYTHONPATH=../../../sdk/python /usr/bin/python3 -m unittest
 	cd examples/snapshot-schedule && PYTHONPATH=../../sdk/python /usr/bin/python3 -m unittest
 	cd sdk/typescript && npm test --silent
-	cd examples/website/typescript && npm ci --silent --no-audit --no-fund && npm test --silent
+	cd examples/website/typescript && npm test --silent
 
 .PHONY: sdks
-sdks: system $(TYPESCRIPT) ## Build the dependencies of the hooks in Python and TypeScript
-	cd sdk/typescript && npm run --silent build
+sdks: system $(TYPESCRIPT_BUILT) ## Build the dependencies of the hooks in Python and TypeScript
 
 .PHONY: system
 system:
@@ -84,6 +93,13 @@ system:
 
 $(TYPESCRIPT): sdk/typescript/package-lock.json | system
 	cd sdk/typescript && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+$(TYPESCRIPT_BUILT): $(shell find sdk/typescript/src) sdk/typescript/tsconfig.json $(TYPESCRIPT)
+	cd sdk/typescript && npm run --silent build
+
+$(WEBSITE): examples/website/typescript/package-lock.json sdk/typescript/package.json | system
+	cd examples/website/typescript && npm ci --silent --no-audit --no-fund
 	@touch $@
 
 .PHONY: stubs
