@@ -50,12 +50,14 @@ checksums() {
 
 # A second release, of a clone in another folder, has the same bytes.
 reproducible() {
-  git clone --quiet --no-local "$root" "$work/again"
+  git clone --quiet --no-local --no-checkout "$release/repository" "$work/again"
+  git -C "$work/again" checkout --quiet "$tag^" # the commit that was released
   mkdir "$work/again/.cache"
   ln -s "$root/.cache/bin" "$work/again/.cache/bin"
-  env -u GOPROXY -u GOPRIVATE -u GOFLAGS -u GOMODCACHE -u GOPATH "$root/.cache/bin/release" -platforms "$PLATFORMS" -root "$work/again" >"$work/log" ||
+  env -u GOPROXY -u GOPRIVATE -u GOFLAGS -u GOMODCACHE -u GOPATH "$root/.cache/bin/release" -platforms "$PLATFORMS" -root "$work/again" \
+    -out "$work/second" >"$work/log" ||
     { cat "$work/log"; fail "the second release failed"; }
-  diff "$dist/SHA256SUMS" "$work/again/.cache/release/dist/SHA256SUMS" || fail "a second release has other bytes"
+  diff "$dist/SHA256SUMS" "$work/second/dist/SHA256SUMS" || fail "a second release has other bytes"
   passed "reproducible: a second release has the same checksums"
 }
 
