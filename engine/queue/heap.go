@@ -8,7 +8,7 @@ type readyHeap[K comparable] []*entry[K]
 var _ heap.Interface = (*readyHeap[int])(nil)
 
 func (h readyHeap[K]) Len() int           { return len(h) }
-func (h readyHeap[K]) Less(i, j int) bool { return h[i].serial < h[j].serial }
+func (h readyHeap[K]) Less(i, j int) bool { return h[i].before(h[j]) }
 
 func (h readyHeap[K]) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]

@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -51,6 +52,10 @@ type Settings struct {
 	Metrics MetricsProvider
 	// MaxBackoff is the longest wait after failures; 0 means the constant of that name.
 	MaxBackoff time.Duration
+	// Ordered makes the order of keys independent of time: the keys that are added between two Gets
+	// are taken in the order of their text, and no key gains priority by waiting. It is for tests and
+	// for commands that take one key at a time.
+	Ordered bool
 }
 
 // Item is a key that was taken, with its causes.
@@ -97,6 +102,7 @@ type Queue[K comparable] struct {
 	clock      clock.WithTicker
 	metrics    *metrics
 	maxBackoff time.Duration
+	ordered    bool
 
 	mu sync.Mutex // guards the fields below
 	// entries are all keys that are ready, in work or waiting for their time.
@@ -106,6 +112,8 @@ type Queue[K comparable] struct {
 	ready   [Resync + 1]readyHeap[K]
 	later   laterHeap[K]
 	serial  uint64
+	// gets counts the keys that were taken.
+	gets uint64
 	// changed is closed and replaced whenever a waiting Get may have something to do.
 	changed chan struct{}
 	closed  bool
@@ -118,12 +126,18 @@ type entry[K comparable] struct {
 	causes   causes
 	since    time.Time // when it became ready
 	serial   uint64    // order of arrival
+	text     string    // order of those with the same serial
 	at       int       // place in ready[priority]; -1 if it is in none
 	work     bool      // a worker has it
 	started  time.Time
 	dirty    bool // added again while in work
 	failures int
 	delayed  *delay[K]
+}
+
+// before reports whether the key arrived before another one.
+func (e *entry[K]) before(other *entry[K]) bool {
+	return e.serial < other.serial || e.serial == other.serial && e.text < other.text
 }
 
 // delay is a key that becomes ready later.
@@ -140,6 +154,7 @@ func New[K comparable](s Settings) *Queue[K] {
 	return &Queue[K]{
 		clock:      s.Clock,
 		maxBackoff: cmp.Or(s.MaxBackoff, MaxBackoff),
+		ordered:    s.Ordered,
 		metrics:    newMetrics(s.Metrics, s.Name),
 		entries:    map[K]*entry[K]{},
 		working:    map[*entry[K]]struct{}{},
@@ -161,6 +176,9 @@ func (q *Queue[K]) entry(key K) *entry[K] {
 	e, ok := q.entries[key]
 	if !ok {
 		e = &entry[K]{key: key, at: -1}
+		if q.ordered {
+			e.text = fmt.Sprintf("%#v", key)
+		}
 		q.entries[key] = e
 	}
 	return e
@@ -172,6 +190,9 @@ func (q *Queue[K]) add(e *entry[K], p Priority, c Cause) {
 	if fresh {
 		q.serial++
 		e.since, e.serial, e.priority = q.clock.Now(), q.serial, p
+		if q.ordered {
+			e.serial = q.gets
+		}
 		q.metrics.added()
 	}
 	switch {
@@ -285,6 +306,7 @@ func (q *Queue[K]) take() (Item[K], time.Duration, <-chan struct{}, bool) {
 		return Item[K]{}, wait, q.changed, false
 	}
 	e := heap.Pop(&q.ready[class]).(*entry[K])
+	q.gets++
 	e.work, e.started = true, now
 	q.working[e] = struct{}{}
 	item := Item[K]{
@@ -314,15 +336,19 @@ func (q *Queue[K]) ripen(now time.Time) {
 // has waited counts as one priority higher for each age; of equals the one that came first is
 // taken.
 func (q *Queue[K]) next(now time.Time) Priority {
-	class, rank, serial := Priority(-1), Priority(0), uint64(0)
+	class, rank := Priority(-1), Priority(0)
+	var first *entry[K]
 	for p := range q.ready {
 		if len(q.ready[p]) == 0 {
 			continue
 		}
 		head := q.ready[p][0]
-		aged := Priority(p) - Priority(now.Sub(head.since)/age)
-		if class < 0 || aged < rank || aged == rank && head.serial < serial {
-			class, rank, serial = Priority(p), aged, head.serial
+		aged := Priority(p)
+		if !q.ordered {
+			aged -= Priority(now.Sub(head.since) / age)
+		}
+		if class < 0 || aged < rank || aged == rank && head.before(first) {
+			class, rank, first = Priority(p), aged, head
 		}
 	}
 	return class

@@ -13,6 +13,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func key(name string) object.Ref { return object.Ref{Name: name} }
@@ -300,5 +301,34 @@ func BenchmarkAddAndGet(b *testing.B) {
 		item, _ := q.Get(context.Background())
 		q.Done(item.Key)
 		q.Add(item.Key, queue.Child, cause(queue.CauseChild))
+	}
+}
+
+// TestOrdered takes the keys that were added between two Gets in the order of their text, however
+// they came and however long they waited, and keeps priorities.
+func TestOrdered(t *testing.T) {
+	fake := clocktesting.NewFakeClock(time.Unix(0, 0))
+	q := queue.New[object.Ref](queue.Settings{Clock: fake, Ordered: true})
+	add := func(p queue.Priority, keys ...string) {
+		for _, name := range keys {
+			q.Add(key(name), p, queue.Cause{})
+			fake.Step(time.Hour)
+		}
+	}
+	var got []string
+	next := func() {
+		item, _ := q.Get(t.Context())
+		q.Done(item.Key)
+		got = append(got, item.Key.Name)
+	}
+	add(queue.Child, "c", "a", "b")
+	add(queue.Resync, "0")
+	next()
+	add(queue.Child, "aa")
+	for range 4 {
+		next()
+	}
+	if diff := cmp.Diff([]string{"a", "b", "c", "aa", "0"}, got); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
 	}
 }

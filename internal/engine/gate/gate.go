@@ -7,6 +7,8 @@ package gate
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/hookloop/hookloop/internal/engine/loop"
@@ -36,11 +38,13 @@ func (g *Gate) signal() {
 	g.changed = make(chan struct{})
 }
 
-// Begin implements loop.Gate.
+// Begin implements loop.Gate. The controllers are in the order of their names, so that steps do not
+// depend on which has started first.
 func (g *Gate) Begin(name string, w loop.Work) (end func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.works, g.names[w] = append(g.works, w), name
+	slices.SortStableFunc(g.works, func(a, b loop.Work) int { return strings.Compare(g.names[a], g.names[b]) })
 	g.signal()
 	return func() {
 		g.mu.Lock()

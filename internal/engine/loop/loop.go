@@ -154,7 +154,7 @@ func New[K comparable](name string, s Settings) *Loop[K] {
 	return &Loop[K]{
 		name: name, settings: s,
 		queue: queue.New[K](queue.Settings{
-			Name: s.MetricsName, Clock: s.Clock, Metrics: s.Metrics, MaxBackoff: s.MaxBackoff,
+			Name: s.MetricsName, Clock: s.Clock, Metrics: s.Metrics, MaxBackoff: s.MaxBackoff, Ordered: s.Gate != nil,
 		}),
 	}
 }
