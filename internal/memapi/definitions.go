@@ -75,8 +75,7 @@ func newCustomResource(
 	return r, nil
 }
 
-// establish writes the status of a definition, and the finalizer with which its objects are deleted
-// before it.
+// establish writes the status of a definition.
 func (s *Server) establish(o *stored, crd *apiextensionsv1.CustomResourceDefinition) error {
 	status := apiextensionsv1.CustomResourceDefinitionStatus{
 		AcceptedNames: crd.Spec.Names, StoredVersions: crd.Status.StoredVersions, Conditions: crd.Status.Conditions,
@@ -93,17 +92,12 @@ func (s *Server) establish(o *stored, crd *apiextensionsv1.CustomResourceDefinit
 			status.StoredVersions = append(status.StoredVersions, v.Name)
 		}
 	}
-	finalizers := crd.Finalizers
-	if !slices.Contains(finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
-		finalizers = append(slices.Clone(finalizers), apiextensionsv1.CustomResourceCleanupFinalizer)
-	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
-	if err != nil || reflect.DeepEqual(content, o.object.Object["status"]) && len(finalizers) == len(crd.Finalizers) {
+	if err != nil || reflect.DeepEqual(content, o.object.Object["status"]) {
 		return err
 	}
 	object := o.object.DeepCopy()
 	object.Object["status"] = content
-	object.SetFinalizers(finalizers)
 	_, err = s.put(o.collection, o, object)
 	return err
 }

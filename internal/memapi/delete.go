@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -71,6 +72,14 @@ func (s *Server) delete(q *request) (*answer, error) {
 	}), nil
 }
 
+// withCleanup adds the finalizer with which the objects of a definition are deleted before it.
+func withCleanup(finalizers []string) []string {
+	if slices.Contains(finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
+		return finalizers
+	}
+	return append(slices.Clone(finalizers), apiextensionsv1.CustomResourceCleanupFinalizer)
+}
+
 // erase deletes an object. If it stays, because something has to be done before, erase returns its
 // new state, else nil.
 func (s *Server) erase(q *request, old *stored, o *metav1.DeleteOptions) (*stored, error) {
@@ -85,6 +94,9 @@ func (s *Server) erase(q *request, old *stored, o *metav1.DeleteOptions) (*store
 	}
 	if q.resource.groupResource() != definitions || object.GetDeletionTimestamp() == nil {
 		object.SetFinalizers(finalizersFor(object.GetFinalizers(), o))
+	}
+	if q.resource.groupResource() == definitions && object.GetDeletionTimestamp() == nil {
+		object.SetFinalizers(withCleanup(object.GetFinalizers()))
 	}
 	finalizers := len(object.GetFinalizers()) > 0 || finalizing(object)
 	if !graceful && !finalizers {

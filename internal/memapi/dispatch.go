@@ -24,6 +24,9 @@ func (s *Server) answer(r *http.Request) *answer {
 	if !q.IsResourceRequest {
 		return s.document(r)
 	}
+	if err := s.fill(q); err != nil {
+		return fail(err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

@@ -45,14 +45,7 @@ func (s *Server) Restore(ctx context.Context, object map[string]any) error {
 	if err != nil {
 		return err
 	}
-	complete(stored)
-	for _, owner := range stored.GetOwnerReferences() {
-		if s.objects[owner.UID] == nil {
-			s.foreign[owner.UID] = true
-		}
-	}
-	delete(s.foreign, stored.GetUID())
-	if _, err := s.put(r.store, r.store.objects[key{stored.GetNamespace(), stored.GetName()}], stored); err != nil {
+	if err := s.keep(r, stored); err != nil {
 		return err
 	}
 	return s.collectGarbage()

@@ -28,6 +28,9 @@ type Options struct {
 	// History is the number of events that are kept for each resource; 0 means DefaultHistory. A
 	// watch that needs older ones gets "410 Gone".
 	History int
+	// Source has the objects with which the server begins; it may be nil. They are read at the first
+	// get, list or watch of their resource.
+	Source Source
 }
 
 // Server is an API server in memory. It is safe for concurrent use.
@@ -36,6 +39,8 @@ type Server struct {
 	codecs  serializer.CodecFactory
 	scheme  *runtime.Scheme
 	typed   managedfields.TypeConverter
+	// filling lets one request at a time read the objects of the source.
+	filling sync.Mutex
 
 	mu sync.Mutex // guards the fields below
 	// version is the last resourceVersion.

@@ -45,6 +45,8 @@ type collection struct {
 	watchers  map[*watcher]struct{}
 	// held reports that no events are delivered.
 	held bool
+	// filled reports that the objects of the source are stored.
+	filled bool
 }
 
 // event is one change of an object. Old and now are nil for an object that did not, or does not
