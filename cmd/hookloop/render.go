@@ -7,16 +7,19 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hookloop/hookloop/internal/client"
 	"github.com/hookloop/hookloop/internal/render"
 	"github.com/hookloop/hookloop/internal/terminal"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
 )
 
 // newRender returns the command that shows what controllers would do.
 func newRender() *cobra.Command {
 	options := render.Options{Version: readBuild().version}
 	var output string
+	var cluster liveFlags
 	cmd := &cobra.Command{
 		Use:   "render -f FILE... [--hook ADDRESS | -- COMMAND]",
 		Short: "Show what controllers would create, change and delete, without a cluster",
@@ -26,6 +29,10 @@ It runs the engine of "hookloop serve" against an API server in memory, with the
 and observed objects of the files, and prints the writes in their order, a diff of each object, the
 parents' status, Events, and the faults. Values of Secrets are masked.
 
+With --live the other objects are those of a cluster, and so are parents and CRDs that are not in the files:
+the output is what the controllers would do there. The cluster is only read, and needs to grant get, list and
+watch alone. An object of a file replaces the cluster's as a user's change would.
+
 The hook is that of the controllers, the one at --hook, or a COMMAND, which is started with a free port of
 127.0.0.1 in HOOKLOOP_HOOK_LISTEN and PORT. Every parent is synced once; with --until-settled the engine
 continues until nothing is left to do, and children become ready between the rounds.
@@ -33,7 +40,8 @@ continues until nothing is left to do, and children become ready between the rou
 Exit code: 0 without faults, 1 with faults, 2 for a wrong flag or file.`,
 		Example: `  hookloop render -f controller.yaml -f crd.yaml -f tenant.yaml -- python3 hook.py
   hookloop render -f . --hook 127.0.0.1:9443 --until-settled --ready Deployment
-  hookloop render -f . --delete -o json -- node hook.mjs`,
+  hookloop render -f . --delete -o json -- node hook.mjs
+  hookloop render -f controller.yaml --live -- python3 changed.py`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if options.Command, err = commandOf(cmd, args); err != nil {
@@ -42,12 +50,16 @@ Exit code: 0 without faults, 1 with faults, 2 for a wrong flag or file.`,
 			if options.Ready = slices.DeleteFunc(options.Ready, isNone); len(options.Files) == 0 {
 				return &usageError{"-f: is missing, expected files or directories with a controller and its parents"}
 			}
+			if options.Live, err = cluster.config(); err != nil {
+				return err
+			}
 			options.Stdin = cmd.InOrStdin()
 			return runRender(cmd.Context(), options, output, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().SortFlags = false
 	bindRender(cmd.Flags(), &options)
+	cluster.bind(cmd.Flags())
 	bindOutput(cmd, &output, "text", "json", "yaml")
 	return cmd
 }
@@ -62,6 +74,29 @@ func bindRender(f *pflag.FlagSet, o *render.Options) {
 		"kinds of children that become ready between rounds; none for none")
 	f.IntVar(&o.Rounds, "rounds", 50, "largest number of syncs of a parent")
 	f.DurationVar(&o.Timeout, "timeout", time.Minute, "longest time of the whole")
+}
+
+// liveFlags are the flags of a cluster that is read.
+type liveFlags struct {
+	live                bool
+	kubeconfig, context string
+}
+
+func (l *liveFlags) bind(f *pflag.FlagSet) {
+	f.BoolVar(&l.live, "live", false, "take observed objects, parents and CRDs from a cluster, which is only read")
+	f.StringVar(&l.kubeconfig, "kubeconfig", "", "with --live: kubeconfig file; empty follows kubectl's rules")
+	f.StringVar(&l.context, "context", "", "with --live: context of the kubeconfig; empty is its current one")
+}
+
+// config returns the client configuration; nil without --live.
+func (l *liveFlags) config() (*rest.Config, error) {
+	if l.live {
+		return client.Config(l.kubeconfig, l.context)
+	}
+	if l.kubeconfig != "" || l.context != "" {
+		return nil, &usageError{"--kubeconfig and --context: got one of them without --live, expected both"}
+	}
+	return nil, nil
 }
 
 func isNone(kind string) bool { return kind == "none" || kind == "" }

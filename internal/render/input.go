@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
@@ -21,6 +22,15 @@ type input struct {
 	crds        []*manifests.CRD
 	// objects are all others: parents and observed objects.
 	objects []*manifests.Object
+}
+
+// all returns the objects that can be parents: a decorator's may be CRDs.
+func (in *input) all() []*manifests.Object {
+	all := slices.Clone(in.objects)
+	for _, crd := range in.crds {
+		all = append(all, crd.Object)
+	}
+	return all
 }
 
 // newInput sorts the objects of the files.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/internal/manifests"
+	"k8s.io/client-go/rest"
 )
 
 // Options are the arguments of Render.
@@ -22,6 +23,8 @@ type Options struct {
 	// controllers. Command is the hook's program, which is started instead.
 	Hook    string
 	Command []string
+	// Live is the cluster with the observed objects, which is only read; nil takes those of the files.
+	Live *rest.Config
 	// UntilSettled lets the engine work until nothing is left to do. Otherwise every parent is synced
 	// once.
 	UntilSettled bool

@@ -76,7 +76,7 @@ func (s *session) setStatus(ctx context.Context, u *unstructured.Unstructured) (
 		return false, err
 	}
 	resource, _, _ := s.world.memory.Resource(u.GroupVersionKind())
-	_, err = s.client.Resource(resource).Namespace(u.GetNamespace()).Patch(
+	_, err = s.world.client.Resource(resource).Namespace(u.GetNamespace()).Patch(
 		ctx, u.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err != nil {
 		return false, fmt.Errorf("--ready: status of %s: %w", refOf(u), err)

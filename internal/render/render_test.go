@@ -2,6 +2,7 @@ package render_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"os"
@@ -39,17 +40,19 @@ func tell(t *testing.T, story string) {
 	}
 	dir := t.TempDir()
 	options := render.Options{Rounds: 20, Timeout: 2 * time.Minute, Ready: render.DefaultReady}
+	format := "text"
 	want := &archive.Files[len(archive.Files)-1]
 	for _, f := range archive.Files[:len(archive.Files)-1] {
 		if f.Name == "args" {
-			parse(t, &options, strings.Fields(string(f.Data)), dir)
+			format = parse(t, &options, strings.Fields(string(f.Data)), dir)
 			continue
 		}
 		if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got := port.ReplaceAllString(strings.ReplaceAll(output(t, options), dir, "DIR"), "127.0.0.1:PORT")
+	text := strings.NewReplacer(dir, "DIR", os.Args[0], "TEST").Replace(output(t, options, format))
+	got := port.ReplaceAllString(text, "127.0.0.1:PORT")
 	if *update {
 		want.Data = []byte(got)
 		if err := os.WriteFile(story, txtar.Format(archive), 0o600); err != nil {
@@ -62,9 +65,12 @@ func tell(t *testing.T, story string) {
 	}
 }
 
-// parse sets options: -f FILE, --until-settled, --delete, and --hook-file FILE for a hook in
-// Python. Files are those of the story, or of the examples.
-func parse(t *testing.T, o *render.Options, args []string, dir string) {
+// parse sets options: -f FILE, --until-settled, --delete, --ready KINDS, --timeout TIME, and the
+// hook: --hook-file FILE for functions in Python, --hook-program FILE for a program in Python,
+// --hook-grpc for that of this package. Files are those of the story, or of the examples. It
+// returns the value of -o.
+func parse(t *testing.T, o *render.Options, args []string, dir string) (format string) {
+	format = "text"
 	path := func(name string) string {
 		if rest, found := strings.CutPrefix(name, "examples/"); found {
 			return filepath.Join("..", "..", "examples", rest)
@@ -79,6 +85,23 @@ func parse(t *testing.T, o *render.Options, args []string, dir string) {
 		case "--hook-file":
 			i++
 			o.Command = []string{"python3", filepath.Join("..", "..", "examples", "serve.py"), path(args[i])}
+		case "--hook-program":
+			i++
+			o.Command = []string{"python3", path(args[i])}
+		case "--hook-grpc":
+			o.Command = []string{"env", asHook + "=grpc", os.Args[0]}
+		case "--ready":
+			i++
+			o.Ready = strings.Split(args[i], ",")
+		case "--timeout":
+			i++
+			var err error
+			if o.Timeout, err = time.ParseDuration(args[i]); err != nil {
+				t.Fatal(err)
+			}
+		case "-o":
+			i++
+			format = args[i]
 		case "--until-settled":
 			o.UntilSettled = true
 		case "--delete":
@@ -87,10 +110,11 @@ func parse(t *testing.T, o *render.Options, args []string, dir string) {
 			t.Fatalf("args: %q is not known", args[i])
 		}
 	}
+	return format
 }
 
-// output renders, and returns the text or the error.
-func output(t *testing.T, o render.Options) string {
+// output renders, and returns the result in a format, or the error.
+func output(t *testing.T, o render.Options, format string) string {
 	result, err := render.Render(t.Context(), o)
 	var usage *render.UsageError
 	switch {
@@ -100,7 +124,18 @@ func output(t *testing.T, o render.Options) string {
 		return "error: " + err.Error() + "\n"
 	}
 	var out bytes.Buffer
-	if err := result.WriteText(&out, false); err != nil {
+	switch format {
+	case "json":
+		encoder := json.NewEncoder(&out)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		err = encoder.Encode(result)
+	case "yaml":
+		err = result.WriteYAML(&out)
+	default:
+		err = result.WriteText(&out, false)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

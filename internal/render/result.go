@@ -93,6 +93,9 @@ type Event struct {
 // result returns the result after the last sync.
 func (s *session) result(settled bool) *Result {
 	after := s.world.snapshot()
+	if s.world.live != nil {
+		s.world.live.addTo(s.world.before)
+	}
 	r := &Result{
 		Settled: settled, Parents: s.parents(after), Writes: s.record.writes(), Faults: s.record.faults(),
 		Notes: s.world.notes, Changes: s.changes(after), Events: eventsOf(after),
@@ -103,7 +106,7 @@ func (s *session) result(settled bool) *Result {
 	}
 	for name, parents := range s.world.parents {
 		for _, p := range parents {
-			if !s.Delete && !s.record.failed(name) && !s.record.has(p) {
+			if !s.Delete && !s.world.fromCluster[name] && !s.record.failed(name) && !s.record.has(p) {
 				r.Notes = append(r.Notes, fmt.Sprintf("%s does not select %s", name, p))
 			}
 		}

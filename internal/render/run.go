@@ -19,8 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 )
 
 const (
@@ -28,6 +26,8 @@ const (
 	supervisorName = "supervisor"
 	// poll is the time between two looks at the engine.
 	poll = 2 * time.Millisecond
+	// userAgent is the one of all requests that are not the engine's.
+	userAgent = "hookloop-render"
 	// sentinel is the reason of the Event after which there is none.
 	sentinel = "Rendered"
 )
@@ -52,9 +52,9 @@ func Render(ctx context.Context, o Options) (*Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout,
 		fmt.Errorf("not finished after %s; --timeout sets another limit", o.Timeout))
 	defer cancel()
-	w, err := newWorld(ctx, in)
+	w, err := o.world(ctx, in)
 	if err != nil {
-		return nil, &UsageError{err.Error()}
+		return nil, err
 	}
 	defer w.memory.Close()
 	controllers, child, err := o.connect(ctx, in)
@@ -65,6 +65,25 @@ func Render(ctx context.Context, o Options) (*Result, error) {
 		defer child.Stop()
 	}
 	return o.run(ctx, in, w, controllers, child)
+}
+
+// world makes the API server in memory.
+func (o *Options) world(ctx context.Context, in *input) (*world, error) {
+	var from *live
+	if o.Live != nil {
+		var err error
+		if from, err = newLive(o.Live); err != nil {
+			return nil, err
+		}
+	}
+	w, err := newWorld(ctx, in, from)
+	switch {
+	case err != nil && from != nil && from.cause() != nil:
+		return nil, from.cause()
+	case err != nil:
+		return nil, &UsageError{err.Error()}
+	}
+	return w, nil
 }
 
 // connect returns the controllers as the engine runs them, and the process of the hook if it is a
@@ -87,7 +106,7 @@ func (o *Options) connect(ctx context.Context, in *input) (
 		return nil, nil, err
 	}
 	if len(o.Command) > 0 {
-		if child, err = hookprocess.Start(ctx, hookprocess.Spec{Command: o.Command, Declared: declared}); err != nil {
+		if child, err = hookprocess.Start(ctx, o.spec(declared)); err != nil {
 			return nil, nil, err
 		}
 		address = child.Address()
@@ -106,6 +125,15 @@ func (o *Options) connect(ctx context.Context, in *input) (
 	return controllers, child, nil
 }
 
+// startTimeout is the longest time until the hook listens.
+const startTimeout = 30 * time.Second
+
+// spec returns the hook's process, with a part of the time for its start: the error of a hook that
+// does not listen names it.
+func (o *Options) spec(declared []string) hookprocess.Spec {
+	return hookprocess.Spec{Command: o.Command, Declared: declared, Timeout: min(startTimeout, o.Timeout/2)}
+}
+
 // session is one run of the engine.
 type session struct {
 	Options
@@ -113,7 +141,6 @@ type session struct {
 	world  *world
 	work   *server.Work
 	record *record
-	client dynamic.Interface
 	// readied are the objects that have become ready.
 	readied map[readied]bool
 	ended   chan struct{}
@@ -128,13 +155,7 @@ func (o *Options) run(
 		Options: *o, in: in, world: w, work: server.NewWork(), record: newRecord(), readied: map[readied]bool{},
 		ended: make(chan struct{}),
 	}
-	var err error
-	config := rest.CopyConfig(w.memory.Config())
-	config.UserAgent = "hookloop-render"
-	if s.client, err = dynamic.NewForConfig(config); err != nil {
-		return nil, err
-	}
-	w.before = w.snapshot()
+	w.begin()
 	running, cancel := context.WithCancel(ctx)
 	go func() {
 		defer close(s.ended)
@@ -182,16 +203,19 @@ func (f fixed) Follow(ctx context.Context, replace func([]*unstructured.Unstruct
 func (s *session) drive(ctx context.Context) (*Result, error) {
 	settled, err := s.settle(ctx)
 	if err == nil && settled && s.Delete {
-		s.world.before = s.world.snapshot()
+		s.world.begin()
 		s.record.reset()
 		if err = s.deleteParents(ctx); err == nil {
 			settled, err = s.settle(ctx)
 		}
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = s.awaitEvents(ctx)
 	}
-	if err := s.awaitEvents(ctx); err != nil {
+	if fault := s.world.fault(); fault != nil { // without all objects the result would be wrong
+		return nil, fault
+	}
+	if err != nil {
 		return nil, err
 	}
 	return s.result(settled), nil
@@ -266,6 +290,8 @@ func (s *session) pause(ctx context.Context) error {
 			return s.err
 		}
 		return errors.New("the engine has ended")
+	case <-s.world.failed():
+		return s.world.fault()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -297,7 +323,7 @@ func (s *session) deleteParents(ctx context.Context) error {
 		for _, p := range parents {
 			resource, _, _ := s.world.memory.Resource(p.GVK)
 			policy := metav1.DeletePropagationBackground
-			err := s.client.Resource(resource).Namespace(p.Namespace).Delete(ctx, p.Name,
+			err := s.world.client.Resource(resource).Namespace(p.Namespace).Delete(ctx, p.Name,
 				metav1.DeleteOptions{PropagationPolicy: &policy})
 			if err != nil && !apierrors.IsNotFound(err) {
 				return fmt.Errorf("--delete: %w", err)

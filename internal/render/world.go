@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,9 +13,12 @@ import (
 	"github.com/hookloop/hookloop/internal/manifests"
 	"github.com/hookloop/hookloop/internal/memapi"
 	own "github.com/hookloop/hookloop/manifests"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 )
 
@@ -25,15 +29,30 @@ type world struct {
 	parents map[string][]object.Ref
 	notes   []string
 	before  map[object.Ref]*unstructured.Unstructured
+	// fromCluster has the controllers with the parents of the cluster.
+	fromCluster map[string]bool
+	// client is one of memory.
+	client dynamic.Interface
+	// live is nil unless the observed objects are those of a cluster.
+	live *live
 }
 
-// newWorld makes the API server in memory. Errors about objects name their place.
-func newWorld(ctx context.Context, in *input) (*world, error) {
-	memory, err := memapi.New(memapi.Options{})
+// newWorld makes the API server in memory. Live may be nil. Errors about objects name their place.
+func newWorld(ctx context.Context, in *input, live *live) (*world, error) {
+	options := memapi.Options{}
+	if live != nil {
+		options.Source = live
+	}
+	memory, err := memapi.New(options)
 	if err != nil {
 		return nil, err
 	}
-	w := &world{memory: memory, parents: map[string][]object.Ref{}}
+	w := &world{memory: memory, parents: map[string][]object.Ref{}, fromCluster: map[string]bool{}, live: live}
+	config := rest.CopyConfig(memory.Config())
+	config.UserAgent = userAgent
+	if w.client, err = dynamic.NewForConfig(config); err != nil {
+		return nil, err
+	}
 	if err := w.define(ctx, in); err != nil {
 		return nil, err
 	}
@@ -73,7 +92,29 @@ func (w *world) define(ctx context.Context, in *input) error {
 			return refused(crd.Object, err)
 		}
 	}
+	if w.live != nil {
+		if err := w.defineLive(ctx); err != nil {
+			return err
+		}
+	}
 	return w.assume(ctx, in)
+}
+
+// defineLive serves the CRDs of the cluster that are not in the files.
+func (w *world) defineLive(ctx context.Context) error {
+	crds, err := w.live.list(ctx, crdResource)
+	if err != nil {
+		return err
+	}
+	for _, crd := range crds {
+		if w.find(refOf(crd)) != nil {
+			continue
+		}
+		if err := w.memory.Restore(ctx, crd.Object); err != nil {
+			return fmt.Errorf("--live: CustomResourceDefinition %s: %w", crd.GetName(), err)
+		}
+	}
+	return nil
 }
 
 // assume serves the kinds of parents without a CRD in the files, without a schema.
@@ -118,10 +159,7 @@ func (w *world) fill(ctx context.Context, in *input) error {
 			if (o.GVK().Kind == "Namespace" && o.GVK().Group == "") != namespacesFirst {
 				continue
 			}
-			if err := w.ensureNamespace(ctx, bodies[i].GetNamespace()); err != nil {
-				return err
-			}
-			if err := w.memory.Restore(ctx, bodies[i].Object); err != nil {
+			if err := w.store(ctx, bodies[i]); err != nil {
 				errs = append(errs, refused(o, err))
 			}
 		}
@@ -129,7 +167,36 @@ func (w *world) fill(ctx context.Context, in *input) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return w.findParents(in)
+	return w.findParents(ctx, in)
+}
+
+// store stores the object of a file. An object of the cluster is changed as its user would.
+func (w *world) store(ctx context.Context, u *unstructured.Unstructured) error {
+	if err := w.ensureNamespace(ctx, u.GetNamespace()); err != nil {
+		return err
+	}
+	resource, _, _ := w.memory.Resource(u.GroupVersionKind())
+	if err := w.read(ctx, resource); err != nil {
+		return err
+	}
+	present := w.find(refOf(u))
+	if w.live == nil || present == nil {
+		return w.memory.Restore(ctx, u.Object)
+	}
+	_, err := w.client.Resource(resource).Namespace(u.GetNamespace()).Update(ctx, overlay(present, u),
+		metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict})
+	return err
+}
+
+// read makes the objects of a resource of the cluster known.
+func (w *world) read(ctx context.Context, r schema.GroupVersionResource) error {
+	if w.live == nil {
+		return nil
+	}
+	if _, err := w.client.Resource(r).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+		return cmp.Or(w.live.cause(), err)
+	}
+	return nil
 }
 
 // bodies returns the objects with namespaces, uids and the uids of their owners.
@@ -197,8 +264,13 @@ func (w *world) find(ref object.Ref) *unstructured.Unstructured {
 	return nil
 }
 
-// findParents finds the parents of each controller. A controller without a parent is an error.
-func (w *world) findParents(in *input) error {
+// findParents finds the parents of each controller: those of the files, else those of the cluster.
+// A controller without a parent is an error.
+func (w *world) findParents(ctx context.Context, in *input) error {
+	where := "in the files"
+	if w.live != nil {
+		where = "in the files or in the cluster"
+	}
 	var errs []error
 	for _, c := range in.controllers {
 		name := nameOf(c)
@@ -206,18 +278,39 @@ func (w *world) findParents(in *input) error {
 		for _, r := range parentResources(c) {
 			expected = append(expected, r.Resource+"."+r.GroupVersion().String())
 			kind, _, _ := w.memory.Kind(r)
-			for _, o := range in.objects {
+			for _, o := range in.all() {
 				if o.GVK().GroupKind() == kind.GroupKind() {
 					w.parents[name] = append(w.parents[name], w.stored(o, kind))
 				}
 			}
 		}
+		if len(w.parents[name]) == 0 && w.live != nil {
+			if err := w.findLive(ctx, c); err != nil {
+				return err
+			}
+		}
 		if len(w.parents[name]) == 0 {
-			errs = append(errs, c.Errorf("spec", "%s has no parent in the files: expected an object of %s",
-				c, strings.Join(expected, " or ")))
+			errs = append(errs, c.Errorf("spec", "%s has no parent %s: expected an object of %s",
+				c, where, strings.Join(expected, " or ")))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// findLive adds the parents of the cluster.
+func (w *world) findLive(ctx context.Context, c *manifests.Controller) error {
+	for _, r := range parentResources(c) {
+		if _, _, served := w.memory.Kind(r); !served {
+			continue // the engine reports it
+		}
+		if err := w.read(ctx, r); err != nil {
+			return err
+		}
+		for _, u := range w.memory.ObjectsOf(r.GroupResource()) {
+			w.parents[nameOf(c)], w.fromCluster[nameOf(c)] = append(w.parents[nameOf(c)], refOf(u)), true
+		}
+	}
+	return nil
 }
 
 // stored names the object of a file as the API server has it, in a version.
@@ -235,6 +328,30 @@ func (w *world) stored(o *manifests.Object, kind schema.GroupVersionKind) object
 // refOf names an object.
 func refOf(u *unstructured.Unstructured) object.Ref {
 	return object.Ref{GVK: u.GroupVersionKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
+}
+
+// failed is closed after an error of the cluster; nil without a cluster.
+func (w *world) failed() <-chan struct{} {
+	if w.live == nil {
+		return nil
+	}
+	return w.live.failed
+}
+
+// fault returns the first error of the cluster.
+func (w *world) fault() error {
+	if w.live == nil {
+		return nil
+	}
+	return w.live.cause()
+}
+
+// begin notes the present objects as those before a change.
+func (w *world) begin() {
+	w.before = w.snapshot()
+	if w.live != nil {
+		w.live.reset()
+	}
 }
 
 // snapshot returns all objects by name.

@@ -1,0 +1,178 @@
+package render
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"sync"
+
+	"github.com/hookloop/hookloop/engine/object"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/pager"
+)
+
+// The resources that List leaves out: CRDs are stored at the start, and aggregated APIs are not
+// served.
+var (
+	crdResource = schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	}
+	apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+)
+
+// live reads the objects of a cluster, each resource once: when the engine first needs it
+// (memapi.Source). It sends no other requests than GET. It is safe for concurrent use.
+type live struct {
+	client dynamic.Interface
+	// failed is closed after the first error.
+	failed chan struct{}
+
+	mu sync.Mutex // guards the fields below
+	// objects are those that were read since the last reset.
+	objects map[object.Ref]*unstructured.Unstructured
+	err     error
+}
+
+// newLive makes no request.
+func newLive(config *rest.Config) (*live, error) {
+	config = rest.CopyConfig(config)
+	config.UserAgent = userAgent
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return readOnly{next} })
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &live{client: client, failed: make(chan struct{}), objects: map[object.Ref]*unstructured.Unstructured{}}, nil
+}
+
+// readOnly refuses all requests that could change a cluster.
+type readOnly struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (r readOnly) RoundTrip(q *http.Request) (*http.Response, error) {
+	if q.Method != http.MethodGet {
+		return nil, fmt.Errorf("--live only reads, got %s %s", q.Method, q.URL.Path)
+	}
+	return r.next.RoundTrip(q)
+}
+
+// List implements memapi.Source.
+func (l *live) List(ctx context.Context, r schema.GroupVersionResource) ([]*unstructured.Unstructured, error) {
+	if r == crdResource || r == apiServices {
+		return nil, nil
+	}
+	all, err := l.list(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, u := range all {
+		l.objects[refOf(u)] = u.DeepCopy()
+	}
+	return all, nil
+}
+
+// list reads all objects of a resource. A cluster that does not have the resource has no objects
+// of it.
+func (l *live) list(ctx context.Context, r schema.GroupVersionResource) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return l.client.Resource(r).List(ctx, o)
+	})
+	err := pages.EachListItem(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
+		u, ok := item.(*unstructured.Unstructured)
+		if !ok {
+			return fmt.Errorf("got %T, expected an object", item)
+		}
+		all = append(all, u)
+		return nil
+	})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil && ctx.Err() != nil: // the engine has stopped
+		return nil, err
+	case err != nil:
+		return nil, l.fail(r.GroupResource(), err)
+	}
+	return all, nil
+}
+
+// fail keeps the first error: without the objects the result would be wrong.
+func (l *live) fail(r schema.GroupResource, err error) error {
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		err = fmt.Errorf("--live: no right to list %s in all namespaces: %w; expected a kubeconfig with the rights "+
+			"get, list and watch on customresourcedefinitions and on all resources of the controllers", r, err)
+	} else {
+		err = fmt.Errorf("--live: %s: %w", r, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		l.err = err
+		close(l.failed)
+	}
+	return err
+}
+
+// cause returns the first error.
+func (l *live) cause() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// reset forgets the objects that were read so far.
+func (l *live) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.objects)
+}
+
+// addTo adds the objects that were read since the last reset to a snapshot.
+func (l *live) addTo(snapshot map[object.Ref]*unstructured.Unstructured) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.Copy(snapshot, l.objects)
+}
+
+// overlay returns an object of the cluster as the object of a file would change it: with other
+// labels and annotations and another spec, but its own identity, finalizers, owners and status.
+func overlay(present, file *unstructured.Unstructured) *unstructured.Unstructured {
+	out := present.DeepCopy()
+	for field := range out.Object {
+		if field != "metadata" && field != "status" {
+			delete(out.Object, field)
+		}
+	}
+	for field, value := range file.DeepCopy().Object {
+		if field != "metadata" {
+			out.Object[field] = value
+		}
+	}
+	out.SetLabels(union(present.GetLabels(), file.GetLabels()))
+	out.SetAnnotations(union(present.GetAnnotations(), file.GetAnnotations()))
+	return out
+}
+
+// union returns two maps as one; nil if both are empty. Values of the second win.
+func union(a, b map[string]string) map[string]string {
+	var out map[string]string
+	for _, m := range []map[string]string{a, b} {
+		for key, value := range m {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[key] = value
+		}
+	}
+	return out
+}
