@@ -3,16 +3,7 @@ source "$(dirname "$0")/../prove.bash"
 
 step "Three Pods come up blue, and the Service leads to them."
 install
-kubectl apply -f - <<YAML
-apiVersion: examples.hookloop.dev/v1
-kind: BlueGreenDeployment
-metadata: {name: shop}
-spec:
-  replicas: 3
-  template:
-    spec:
-      containers: [{name: web, image: "nginx:1.27"}]
-YAML
+kubectl apply -f shop.yaml
 eventually "the ReplicaSets" shop-blue names replicasets
 eventually "Pods that are ready" 3 value '{.status.ready}' bgd shop
 eventually "the Service leads to" blue value '{.spec.selector.color}' service shop

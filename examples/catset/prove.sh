@@ -8,19 +8,7 @@ template() { # template <image> <annotations>
 
 step "Three Pods come up in order, each with a volume of its own."
 install
-kubectl apply -f - <<YAML
-apiVersion: examples.hookloop.dev/v1
-kind: CatSet
-metadata: {name: cat}
-spec:
-  replicas: 3
-  template:
-    metadata: {labels: {app: cat}}
-    spec: {containers: [{name: main, image: "cat:1"}]}
-  volumeClaimTemplates:
-  - metadata: {name: data}
-    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
-YAML
+kubectl apply -f cat.yaml
 eventually "Pods that are ready" 3 value '{.status.readyReplicas}' catset cat
 eventually "the Pods" "cat-0 cat-1 cat-2" names pods -l app=cat
 eventually "the volumes" "data-cat-0 data-cat-1 data-cat-2" names pvc

@@ -3,12 +3,7 @@ source "$(dirname "$0")/../prove.bash"
 
 step "A Team is cluster-scoped; its children are a Namespace and what lives in it."
 install
-kubectl apply -f - <<YAML
-apiVersion: examples.hookloop.dev/v1
-kind: Team
-metadata: {name: blue}
-spec: {members: [ann, bob]}
-YAML
+kubectl apply -f team.yaml
 eventually "the members can edit" "ann bob" value '{.subjects[*].name}' rolebinding members -n team-blue
 eventually "there is an account to deploy with" deployer names serviceaccount deployer -n team-blue
 eventually "the status counts the members" 2 value '{.status.members}' team blue

@@ -1,2 +1,2 @@
 #!/usr/bin/env bash
-kubectl delete namespaces source one two three
+kubectl delete --ignore-not-found namespaces source one two three

@@ -3,17 +3,11 @@ source "$(dirname "$0")/../prove.bash"
 
 step "A ConfigMap is to be copied to two namespaces. It is not there yet."
 install
-for n in source one two three; do kubectl create namespace "$n"; done
-kubectl apply -f - <<YAML
-apiVersion: examples.hookloop.dev/v1
-kind: ConfigMapPropagation
-metadata: {name: settings}
-spec: {sourceName: settings, sourceNamespace: source, targetNamespaces: [one, two]}
-YAML
+kubectl apply -f settings.yaml
 eventually "the source is there" false value '{.status.sourceFound}' configmappropagation settings
 
 step "The source is created, and copied; it changes, and the copies with it."
-kubectl create configmap settings -n source --from-literal=color=red
+kubectl apply -f source.yaml
 eventually "the copy in one" red value '{.data.color}' configmap settings -n one
 eventually "the copy in two" red value '{.data.color}' configmap settings -n two
 kubectl patch configmap settings -n source --type=merge -p '{"data":{"color":"blue"}}'

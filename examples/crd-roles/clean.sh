@@ -1,2 +1,2 @@
 #!/usr/bin/env bash
-kubectl delete rolebinding/viewer serviceaccount/viewer
+kubectl delete --ignore-not-found rolebinding/viewer serviceaccount/viewer

@@ -3,12 +3,7 @@ source "$(dirname "$0")/../prove.bash"
 
 step "A ConfigMap is to be in every namespace."
 install
-kubectl apply -f - <<YAML
-apiVersion: examples.hookloop.dev/v1
-kind: GlobalConfigMap
-metadata: {name: motd}
-spec: {name: motd, data: {text: hello}}
-YAML
+kubectl apply -f motd.yaml
 eventually "the copy in default" hello value '{.data.text}' configmap motd -n default
 eventually "the copy in kube-system" hello value '{.data.text}' configmap motd -n kube-system
 

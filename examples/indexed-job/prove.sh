@@ -3,18 +3,7 @@ source "$(dirname "$0")/../prove.bash"
 
 step "Five Pods are to run, two at a time."
 install
-kubectl apply -f - <<YAML
-apiVersion: examples.hookloop.dev/v1
-kind: IndexedJob
-metadata: {name: count}
-spec:
-  completions: 5
-  parallelism: 2
-  template:
-    metadata: {labels: {app: count}}
-    spec:
-      containers: [{name: main, image: busybox, command: [sh, -c, "echo \$INDEX"]}]
-YAML
+kubectl apply -f count.yaml
 eventually "all Pods have succeeded" 5 value '{.status.succeeded}' indexedjob count
 eventually "the job is complete" true value '{.status.complete}' indexedjob count
 eventually "the Pods" "count-0 count-1 count-2 count-3 count-4" names pods -l app=count

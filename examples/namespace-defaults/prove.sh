@@ -6,18 +6,7 @@ defaults() { names networkpolicies,resourcequotas,secrets -n "$1"; }
 
 step "Every namespace with the label team is to have a NetworkPolicy, a quota and the pull Secret: two have it."
 install
-for n in registry shop bank lab; do kubectl create namespace "$n"; done
-kubectl label namespace shop bank team=one
-kubectl create secret generic pull -n registry --from-literal=token=one
-kubectl apply -f - <<YAML
-apiVersion: examples.hookloop.dev/v1
-kind: NamespaceDefaults
-metadata: {name: teams}
-spec:
-  selector: {matchExpressions: [{key: team, operator: Exists}]}
-  quota: {pods: "10"}
-  pullSecret: {namespace: registry, name: pull}
-YAML
+kubectl apply -f teams.yaml
 for n in shop bank; do eventually "defaults in $n" "default pull same-namespace" defaults "$n"; done
 eventually "inputs" 2 total inputs.namespaces
 eventually "quotas" 2 total outputs.resourcequotas

@@ -1,2 +1,2 @@
 #!/usr/bin/env bash
-kubectl delete namespaces vault shop bank
+kubectl delete --ignore-not-found namespaces vault shop bank

@@ -3,18 +3,7 @@ source "$(dirname "$0")/../prove.bash"
 
 step "A Secret is to be in every namespace with the label env=prod: one has it."
 install
-for n in vault shop bank; do kubectl create namespace "$n"; done
-kubectl label namespace shop env=prod
-kubectl create secret generic password -n vault --from-literal=text=one
-kubectl apply -f - <<YAML
-apiVersion: examples.hookloop.dev/v1
-kind: SecretPropagation
-metadata: {name: password}
-spec:
-  sourceName: password
-  sourceNamespace: vault
-  targetNamespaceLabelSelector: {matchLabels: {env: prod}}
-YAML
+kubectl apply -f password.yaml
 eventually "copies" 1 value '{.status.copies}' secretpropagation password
 eventually "the copy in shop" b25l value '{.data.text}' secret password -n shop
 

@@ -1,2 +1,2 @@
 #!/usr/bin/env bash
-kubectl delete statefulset db
+kubectl delete --ignore-not-found statefulset db

@@ -3,20 +3,7 @@ source "$(dirname "$0")/../prove.bash"
 
 step "A StatefulSet asks for a Service for each of its three Pods."
 install
-kubectl apply -f - <<YAML
-apiVersion: apps/v1
-kind: StatefulSet
-metadata:
-  name: db
-  annotations: {service-per-pod-port: "5432"}
-spec:
-  replicas: 3
-  serviceName: db
-  selector: {matchLabels: {app: db}}
-  template:
-    metadata: {labels: {app: db}}
-    spec: {containers: [{name: db, image: postgres}]}
-YAML
+kubectl apply -f db.yaml
 eventually "the Services" "db-0 db-1 db-2" names services -l app=service-per-pod
 eventually "the second one leads to" db-1 value '{.spec.selector.statefulset\.kubernetes\.io/pod-name}' service db-1
 eventually "Pods that are ready" 3 value '{.status.readyReplicas}' statefulset db

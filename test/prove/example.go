@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,28 +22,41 @@ import (
 // ports.
 var addresses = map[string]string{"http://": "http://127.0.0.1:8080", "": "127.0.0.1:9443"}
 
-// find lists the examples with a proof.
+// find lists the examples: those with a script, or with a controller.
 func find() ([]string, error) {
-	scripts, err := filepath.Glob(filepath.Join(cluster.Root(), "examples", "*", "prove.sh"))
-	if err != nil || len(scripts) == 0 {
-		return nil, fmt.Errorf("no examples: %w", err)
-	}
 	var names []string
-	for _, script := range scripts {
-		names = append(names, filepath.Base(filepath.Dir(script)))
+	for _, file := range []string{script, "controller.yaml"} {
+		found, err := filepath.Glob(filepath.Join(cluster.Root(), "examples", "*", file))
+		if err != nil || len(found) == 0 {
+			return nil, fmt.Errorf("no examples: %w", err)
+		}
+		for _, path := range found {
+			names = append(names, filepath.Base(filepath.Dir(path)))
+		}
 	}
-	return names, nil
+	slices.Sort(names)
+	return slices.Compact(names), nil
 }
 
-// prove runs one example and cleans up: its hook as a process and its script, or a script that
-// starts hooks itself. out receives the script's output.
+// prove runs one example and cleans up: what hookloop render prints is compared with the control
+// plane, then the script is run, with the hook as a process or with hooks that it starts itself.
+// out receives the script's output.
 func (s *stage) prove(ctx context.Context, out io.Writer, name string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	if bringsHooks(name) {
-		dir := filepath.Join(cluster.Root(), "examples", name)
-		defer func() { err = errors.Join(err, s.clean(context.WithoutCancel(ctx), dir)) }()
-		return s.script(ctx, out, dir)
+	own := filepath.Join(cluster.Root(), "examples", name)
+	scripted := exists(filepath.Join(own, script))
+	if !scripted || bringsHooks(name) {
+		for _, c := range scenesOf(name) {
+			if err := s.play(ctx, out, c); err != nil {
+				return err
+			}
+		}
+		if !scripted {
+			return nil
+		}
+		defer func() { err = errors.Join(err, s.clean(context.WithoutCancel(ctx), own, "controller.yaml")) }()
+		return s.script(ctx, out, own)
 	}
 	hook, address, err := serve.Hook(ctx, command(name))
 	if hook != nil {
@@ -51,23 +65,31 @@ func (s *stage) prove(ctx context.Context, out io.Writer, name string) (err erro
 	if err != nil {
 		return err
 	}
-	dir, err := s.copy(name, address)
+	dir, err := s.copy(name, "controller.yaml", address)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.clean(context.WithoutCancel(ctx), dir)) }()
+	defer func() { err = errors.Join(err, s.clean(context.WithoutCancel(ctx), dir, "controller.yaml")) }()
+	for _, c := range scenesOf(name) {
+		if err := s.compare(ctx, out, dir, c); err != nil {
+			return err
+		}
+	}
 	if err := s.script(ctx, out, dir); err != nil {
 		return err
 	}
 	return s.quiet(ctx, out, dir)
 }
 
+// script is the file that proves an example.
+const script = "prove.sh"
+
 // script runs an example's prove.sh.
 func (s *stage) script(ctx context.Context, out io.Writer, dir string) error {
-	script := exec.CommandContext(ctx, filepath.Join(dir, "prove.sh")) //nolint:gosec // the example's own script
-	script.Env, script.Stdout, script.Stderr = s.env(), out, out
-	script.WaitDelay = 10 * time.Second // a child that the script has left behind keeps its output open
-	if err := script.Run(); err != nil {
+	run := exec.CommandContext(ctx, filepath.Join(dir, script)) //nolint:gosec // the example's own script
+	run.Env, run.Stdout, run.Stderr = s.env(), out, out
+	run.WaitDelay = 10 * time.Second // a child that the script has left behind keeps its output open
+	if err := run.Run(); err != nil {
 		return fmt.Errorf("prove.sh: %w; hookloop's log ends: %s", err, s.engine.Output())
 	}
 	return nil
@@ -78,8 +100,8 @@ func (s *stage) script(ctx context.Context, out io.Writer, dir string) error {
 // would prove nothing.
 func bringsHooks(name string) bool {
 	dir := filepath.Join(cluster.Root(), "examples", name)
-	script, err := os.ReadFile(filepath.Join(dir, "prove.sh")) //nolint:gosec // the name is one that find has found
-	if err == nil && bytes.Contains(script, []byte("go build ")) {
+	text, err := os.ReadFile(filepath.Join(dir, script)) //nolint:gosec // the name is one that find has found
+	if err == nil && bytes.Contains(text, []byte("go build ")) {
 		return true
 	}
 	for _, pattern := range []string{"hook.*", "*.go"} {
@@ -128,7 +150,7 @@ func command(name string) proc.Spec {
 }
 
 // copy makes a copy of the example's folder, with the hook's real address.
-func (s *stage) copy(name, address string) (string, error) {
+func (s *stage) copy(name, controllerFile, address string) (string, error) {
 	from := filepath.Join(cluster.Root(), "examples")
 	to := filepath.Join(s.dir, "examples")
 	if err := os.RemoveAll(to); err != nil {
@@ -145,7 +167,7 @@ func (s *stage) copy(name, address string) (string, error) {
 	if err := os.WriteFile(filepath.Join(to, "prove.bash"), library, 0o600); err != nil {
 		return "", err
 	}
-	file := filepath.Join(to, name, "controller.yaml")
+	file := filepath.Join(to, name, controllerFile)
 	controller, err := os.ReadFile(file) //nolint:gosec // a file of the repository
 	if err != nil {
 		return "", err
@@ -155,7 +177,7 @@ func (s *stage) copy(name, address string) (string, error) {
 		written = addresses["http://"]
 	}
 	if !bytes.Contains(controller, []byte(written)) {
-		return "", fmt.Errorf("controller.yaml does not have the hook at %s", written)
+		return "", fmt.Errorf("%s does not have the hook at %s", controllerFile, written)
 	}
 	controller = bytes.ReplaceAll(controller, []byte(written), []byte(address))
 	return filepath.Join(to, name), os.WriteFile(file, controller, 0o600) //nolint:gosec // as above

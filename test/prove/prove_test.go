@@ -44,3 +44,21 @@ func proveAll(t *testing.T, examples []string) {
 		})
 	}
 }
+
+// TestEveryExampleIsRendered holds the list of examples that are compared with hookloop render.
+func TestEveryExampleIsRendered(t *testing.T) {
+	examples, err := find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range examples {
+		if reason := notRendered[name]; (reason != "") == (len(scenesOf(name)) > 0) {
+			t.Errorf("%s: %d scenes and the reason %q, expected one of them", name, len(scenesOf(name)), reason)
+		}
+	}
+	for _, c := range scenes {
+		if !slices.Contains(examples, c.example) {
+			t.Errorf("there is no example %q", c.example)
+		}
+	}
+}

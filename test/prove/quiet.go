@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,13 +76,7 @@ func (s *stage) writes(ctx context.Context, during time.Duration) ([]cluster.Wri
 	if err != nil {
 		return nil, err
 	}
-	var own []cluster.Write
-	for _, w := range all {
-		if strings.HasPrefix(w.UserAgent, "hookloop/") && !w.DryRun && w.Resource != "events" && w.Resource != "leases" {
-			own = append(own, w)
-		}
-	}
-	return own, nil
+	return slices.DeleteFunc(all, func(w cluster.Write) bool { return !own(w) }), nil
 }
 
 // counted are the metrics that asked adds up.
@@ -107,7 +102,7 @@ func (s *stage) asked(ctx context.Context) (int, error) {
 }
 
 // clean deletes the objects of the example's own kinds, then its controllers.
-func (s *stage) clean(ctx context.Context, dir string) error {
+func (s *stage) clean(ctx context.Context, dir, controller string) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	var errs []error
@@ -115,7 +110,7 @@ func (s *stage) clean(ctx context.Context, dir string) error {
 	if found, err := filepath.Glob(script); err == nil && len(found) > 0 {
 		errs = append(errs, s.command(exec.CommandContext(ctx, script))) //nolint:gosec // the example's own script
 	}
-	for _, file := range []string{"crd.yaml", "controller.yaml"} {
+	for _, file := range []string{"crd.yaml", controller} {
 		if found, err := filepath.Glob(filepath.Join(dir, file)); err == nil && len(found) > 0 {
 			errs = append(errs, s.run(ctx, "delete", "--ignore-not-found", "--wait", "-f", found[0]))
 		}

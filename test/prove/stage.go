@@ -26,6 +26,8 @@ type stage struct {
 	// bin is the folder of the cluster's kubectl.
 	bin     string
 	cluster *cluster.Cluster
+	// reader is the kubeconfig of a user who may only read.
+	reader  string
 	engine  *serve.Engine
 	gateway gateway
 	// jaeger is nil if no example needs it.
@@ -54,6 +56,9 @@ func open(ctx context.Context, examples []string) (*stage, error) {
 		return s, err
 	}
 	if s.bin, err = s.cluster.InstallKubectl(); err != nil {
+		return s, err
+	}
+	if err := s.addReader(ctx); err != nil {
 		return s, err
 	}
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -85,6 +90,30 @@ func open(ctx context.Context, examples []string) (*stage, error) {
 		),
 	})
 	return s, err
+}
+
+// reader is the name of the user who may only read.
+const reader = "reader"
+
+// addReader makes the kubeconfig of the reader.
+func (s *stage) addReader(ctx context.Context) error {
+	config, err := s.cluster.User(reader)
+	if err != nil {
+		return err
+	}
+	s.reader = filepath.Join(s.dir, "reader.kubeconfig")
+	if err := cluster.WriteKubeconfig(config, s.reader); err != nil {
+		return err
+	}
+	for _, args := range [][]string{
+		{"create", "clusterrole", reader, "--verb=get,list,watch", "--resource=*.*"},
+		{"create", "clusterrolebinding", reader, "--clusterrole=" + reader, "--user=" + reader},
+	} {
+		if err := s.run(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // env returns a script's environment: the cluster, kubectl, hookloop, the engine's gateway, and the
