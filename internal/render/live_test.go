@@ -121,7 +121,8 @@ func TestLive(t *testing.T) {
 	}, c.requests); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	if result, err = c.live(t, "apiVersion: example.com/v1\nkind: Note\nmetadata: {name: milk}\nspec: {text: Buy bread}\n"); err != nil {
+	const bread = "apiVersion: example.com/v1\nkind: Note\nmetadata: {name: milk}\nspec: {text: Buy bread}\n"
+	if result, err = c.live(t, bread); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, writesOf(result)); diff != "" {

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/internal/manifests"
-	"k8s.io/client-go/dynamic"
 )
 
 // TestDeleteSharedParent deletes a parent of two controllers without finalizers: it is gone when it
@@ -37,16 +36,12 @@ metadata: {name: shop, namespace: web}
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := newWorld(t.Context(), in)
+	w, err := newWorld(t.Context(), in, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.memory.Close()
-	client, err := dynamic.NewForConfig(w.memory.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := (&session{world: w, client: client}).deleteParents(t.Context()); err != nil {
+	if err := (&session{world: w}).deleteParents(t.Context()); err != nil {
 		t.Errorf("got %v, expected no error", err)
 	}
 	for ref := range w.snapshot() {

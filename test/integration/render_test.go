@@ -84,13 +84,16 @@ func (r *renderer) render(args ...string) (result render.Result, fault string) {
 	return result, ""
 }
 
+// noRight begins the message about a right that is missing.
+const noRight = "hookloop: --live: no right to list "
+
 // TestRenderLive renders objects of the cluster with the rights to read them and no other. The
 // ConfigMap has the uid of the Page as its owner, so that it is its child.
 func TestRenderLive(t *testing.T) {
 	r := newRenderer(t)
 	_, fault := r.render()
-	if !strings.HasPrefix(fault, "hookloop: --live: no right to list customresourcedefinitions.apiextensions.k8s.io in all "+
-		"namespaces: ") || !strings.Contains(fault, r.user) || strings.Count(fault, "\n") != 1 {
+	if !strings.HasPrefix(fault, noRight+"customresourcedefinitions.apiextensions.k8s.io in all namespaces: ") ||
+		!strings.Contains(fault, r.user) || strings.Count(fault, "\n") != 1 {
 		t.Errorf("without rights: %q, want one line with the right and the user", fault)
 	}
 	r.Apply(`apiVersion: rbac.authorization.k8s.io/v1
@@ -107,7 +110,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: ` + r.us
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: ` + r.user + `}]
 `)
 	r.Eventually("the fault about children", func() error { // the API server needs time to see the role
-		if _, fault := r.render(); !strings.HasPrefix(fault, "hookloop: --live: no right to list configmaps in all namespaces: ") {
+		if _, fault := r.render(); !strings.HasPrefix(fault, noRight+"configmaps in all namespaces: ") {
 			return fmt.Errorf("render: %q", fault)
 		}
 		return nil
@@ -128,7 +131,7 @@ metadata:
   namespace: $NS
   labels: {controller-uid: ` + string(page.GetUID()) + `}
   ownerReferences:
-  - {apiVersion: $GROUP/v1, kind: Page, name: page, uid: ` + string(page.GetUID()) + `, controller: true, blockOwnerDeletion: true}
+  - {apiVersion: $GROUP/v1, kind: Page, name: page, uid: ` + string(page.GetUID()) + `, controller: true}
 data: {text: older, more: stays}
 `)
 	mark := r.Mark()
@@ -140,10 +143,12 @@ data: {text: older, more: stays}
 		return nil
 	})
 	r.expect(result, "update ConfigMap $NS/page", "status Page $NS/page")
-	if after := result.Changes[0].After["data"]; after.(map[string]any)["text"] != "old" || after.(map[string]any)["more"] != "stays" {
-		t.Errorf("the ConfigMap has %v, want the Page's text beside the other's", after)
+	data := result.Changes[0].After["data"].(map[string]any)
+	if data["text"] != "old" || data["more"] != "stays" {
+		t.Errorf("the ConfigMap has %v, want the Page's text beside the other's", data)
 	}
-	changed := r.file("page.yaml", "apiVersion: $GROUP/v1\nkind: Page\nmetadata: {name: page, namespace: $NS}\nspec: {text: new}\n")
+	changed := r.file("page.yaml",
+		"apiVersion: $GROUP/v1\nkind: Page\nmetadata: {name: page, namespace: $NS}\nspec: {text: new}\n")
 	if result, fault = r.render("-f", changed); fault != "" {
 		t.Fatal(fault)
 	}

@@ -67,7 +67,8 @@ var notRendered = map[string]string{
 // python is a program of the examples with the SDK for Python on its path.
 func python(file string, args ...string) *proc.Spec {
 	return &proc.Spec{
-		Name: file, Path: "/usr/bin/python3", Args: append([]string{filepath.Join(cluster.Root(), "examples", file)}, args...),
+		Name: file, Path: "/usr/bin/python3",
+		Args: append([]string{filepath.Join(cluster.Root(), "examples", file)}, args...),
 		Env: []string{
 			"PYTHONPATH=" + filepath.Join(cluster.Root(), "sdk", "python"), "PYTHONDONTWRITEBYTECODE=1",
 		},
@@ -84,7 +85,8 @@ func scenesOf(name string) []scene {
 	return slices.DeleteFunc(slices.Clone(scenes), func(c scene) bool { return c.example != name })
 }
 
-// play renders a scene whose hook does not run yet, and compares the result with the control plane.
+// play starts the hook of a scene, renders the scene, and compares the result with the control
+// plane.
 func (s *stage) play(ctx context.Context, out io.Writer, c scene) (err error) {
 	hook, address, err := serve.Hook(ctx, c.program())
 	if hook != nil {
