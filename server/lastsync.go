@@ -30,7 +30,7 @@ func (r recorder) Synced(controller string, o pipeline.Outcome) {
 		return
 	}
 	record := lastsync.Sync{
-		Controller: controller, Part: o.Key.Part, Generation: w.Generation, Result: o.Result, Failed: o.Err != nil,
+		Controller: controller, OneInput: o.Key.Part != "", Generation: w.Generation, Result: o.Result, Failed: o.Err != nil,
 		Time: r.now().UTC(), Duration: o.Duration, Waited: o.Waited, Attempt: w.Attempt,
 		HookCalls: w.HookCalls, HookTime: w.HookTime,
 		Children: w.Children, Unchanged: w.Unchanged, Pending: w.Pending, Held: w.Held, Waiting: w.Waiting,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/engine/host"
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/hookloop/hookloop/internal/lastsync"
 	"go.opentelemetry.io/otel/trace"
@@ -35,6 +36,31 @@ func TestLastSyncIsServed(t *testing.T) {
 	if strings.Contains(text, "password") {
 		t.Errorf("the answer has the text of an error:\n%s", text)
 	}
+
+	reconciles := newReconcileMetrics(registry, store, time.Now)
+	reconciles.Reconciled(host.Reconcile{
+		Controller: "actor", Result: "ok", Object: "u", Generation: 4, Writes: 2, Trace: trace.TraceID{2},
+	})
+	reconciles.Reconciled(host.Reconcile{Controller: "actor", Result: "ok"}) // of an object that is gone
+	_, text = get(t, address)
+	for _, want := range []string{
+		`{"syncs":[{"controller":"actor","hookless":true,"generation":4,"result":"ok",`, `"writes":2,"traceID":"02`,
+		`"HookFailed"`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the answer after a reconcile in Go has no %s:\n%s", want, text)
+		}
+	}
+
+	store.Forget("u", "actor")
+
+	input := pipeline.Outcome{Result: "changed", Work: pipeline.Work{Parent: "u"}}
+	input.Key.Part = "Secret.v1/shop/password"
+	r.Synced("map/backup", input)
+	if _, text = get(t, address); !strings.Contains(text, `"oneInput":true`) || strings.Contains(text, "password") {
+		t.Errorf("the answer must report one input without its name:\n%s", text)
+	}
+	store.Forget("u", "map/backup")
 
 	part := pipeline.Outcome{Result: pipeline.Gone, Work: pipeline.Work{Parent: "u"}}
 	part.Key.Part = "input"

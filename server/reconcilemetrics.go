@@ -4,21 +4,29 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/internal/engine/host"
+	"github.com/hookloop/hookloop/internal/lastsync"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// reconcileMetrics count the reconciles of controllers in Go. It is their host's Recorder.
+// reconcileMetrics count the reconciles of controllers in Go, and keep the last one of each object.
+// It is their host's Recorder.
 type reconcileMetrics struct {
+	last *lastsync.Store
+	now  func() time.Time
+
 	duration, wait *prometheus.HistogramVec
 	references     *prometheus.GaugeVec
 }
 
 var _ host.Recorder = (*reconcileMetrics)(nil)
 
-func newReconcileMetrics(registry prometheus.Registerer) *reconcileMetrics {
+func newReconcileMetrics(
+	registry prometheus.Registerer, last *lastsync.Store, now func() time.Time,
+) *reconcileMetrics {
 	auto := promauto.With(registry)
 	return &reconcileMetrics{
+		last: last, now: now,
 		duration: auto.NewHistogramVec(histogram(
 			"hookloop_reconcile_duration_seconds",
 			"How long reconciles of controllers in Go took, by controller and result.", syncBuckets,
@@ -34,10 +42,21 @@ func newReconcileMetrics(registry prometheus.Registerer) *reconcileMetrics {
 	}
 }
 
-// Reconciled counts one reconcile.
-func (m *reconcileMetrics) Reconciled(controller, result string, duration, waited time.Duration) {
-	m.duration.WithLabelValues(controller, result).Observe(duration.Seconds())
-	m.wait.WithLabelValues(controller).Observe(max(waited, time.Duration(0)).Seconds())
+// Reconciled counts one reconcile, and keeps it as the last one of its object.
+func (m *reconcileMetrics) Reconciled(r host.Reconcile) {
+	m.duration.WithLabelValues(r.Controller, r.Result).Observe(r.Duration.Seconds())
+	m.wait.WithLabelValues(r.Controller).Observe(max(r.Waited, time.Duration(0)).Seconds())
+	if r.Object == "" {
+		return
+	}
+	record := lastsync.Sync{
+		Controller: r.Controller, Hookless: true, Generation: r.Generation, Result: r.Result, Failed: r.Failed,
+		Time: m.now().UTC(), Duration: r.Duration, Waited: r.Waited, Attempt: r.Attempt, Writes: r.Writes,
+	}
+	if r.Trace.IsValid() {
+		record.TraceID = r.Trace.String()
+	}
+	m.last.Add(r.Object, record)
 }
 
 // Bound sets the number of bound references.

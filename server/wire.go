@@ -179,7 +179,7 @@ func (p *process) host(ctx context.Context, client kubernetes.Interface, cluster
 		Host: host.Host{
 			Tracer: tracer, Clock: clock.RealClock{}, Scheme: p.Scheme, Workers: p.Workers, Waits: p.waits,
 			GracePeriod: p.GracePeriod, QueueMetrics: newQueueMetrics(p.series), ClusterUID: cluster,
-			Sampled: p.tracing.sampled, Recorder: newReconcileMetrics(p.series), Registry: p.series,
+			Sampled: p.tracing.sampled, Recorder: newReconcileMetrics(p.series, p.syncs, time.Now), Registry: p.series,
 			Circuit: p.circuit(), Circuits: p.circuits,
 		},
 	})

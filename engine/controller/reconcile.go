@@ -8,6 +8,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/internal/engine/host"
 	"github.com/hookloop/hookloop/internal/engine/loop"
 	"github.com/hookloop/hookloop/internal/panics"
 	"k8s.io/klog/v2"
@@ -47,13 +48,22 @@ func (b *built[T]) Reconcile(ctx context.Context, item queue.Item[Key]) (loop.Re
 	started := b.host.Clock.Now()
 	ctx, tracing := b.begin(ctx, item, o)
 	pause := b.beginCircuit(item, o)
-	result, err := b.reconcile(ctx, item, o, pause)
+	result, writes, err := b.reconcile(ctx, item, o, pause)
 	wait := pause.end(err)
 	outcome := outcomeOf(err)
 	logResult(ctx, outcome, err)
+	failed := err != nil && outcome != resultConflict
+	exported := tracing.exported(writes > 0 || err != nil)
 	tracing.end(ctx, outcome, result, err)
 	if b.host.Recorder != nil {
-		b.host.Recorder.Reconciled(b.name, outcome, b.host.Clock.Since(started), item.Waited)
+		done := host.Reconcile{
+			Controller: b.name, Result: outcome, Failed: failed, Duration: b.host.Clock.Since(started), Waited: item.Waited,
+			Attempt: item.Attempt, Writes: writes, Trace: exported,
+		}
+		if o != nil {
+			done.Object, done.Generation = o.UID(), o.Generation()
+		}
+		b.host.Recorder.Reconciled(done)
 		b.host.Recorder.Bound(b.name, b.references.Stats().References)
 	}
 	if errors.Is(err, ErrCircuitOpen) {
@@ -73,27 +83,30 @@ func (b *built[T]) view(ctx context.Context) (view.View, error) {
 	return b.run.Reader().View(b.resource)
 }
 
-// reconcile calls the user's reconciler, and records what it has read.
+// reconcile calls the user's reconciler, and records what it has read. It returns the number of
+// writes, too.
 func (b *built[T]) reconcile(
 	ctx context.Context, item queue.Item[Key], o *object.Object, c *circuitRun,
-) (r Result, err error) {
+) (r Result, writes int, err error) {
 	a := b.access
 	a.reads = newReads(b.references.Begin(item.Key))
 	rt := newRuntime(ctx, b.host, a, b.shown)
 	rt.circuit = c
 	defer func() {
 		rt.end()
+		writes = int(rt.writes.Load())
 		a.reads.end(err != nil, o != nil)
 	}()
 	req := &Request[T]{Key: item.Key, Causes: item.Causes, Runtime: rt}
 	if o != nil {
 		if req.Object, err = decodeBy[T](a.memo, o); err != nil {
 			b.host.Events.WarningUnlogged(o, resultInvalid, err.Error())
-			return Result{}, err
+			return Result{}, 0, err
 		}
 	}
 	defer panics.Recover(ctx, &err, "panic in a reconcile")
-	return b.reconciler.Reconcile(ctx, req)
+	r, err = b.reconciler.Reconcile(ctx, req)
+	return r, 0, err
 }
 
 // outcomeOf returns the name of a result, out of a bounded set.

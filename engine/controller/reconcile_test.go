@@ -8,10 +8,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/internal/engine/change"
+	"github.com/hookloop/hookloop/internal/engine/host"
 	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -30,11 +30,46 @@ type unregistered struct{ corev1.ConfigMap }
 // results is a Recorder that sends the results of reconciles.
 type results chan string
 
-func (r results) Reconciled(controller, result string, _, _ time.Duration) {
-	r <- controller + " " + result
+func (r results) Reconciled(one host.Reconcile) {
+	r <- one.Controller + " " + one.Result
 }
 
 func (r results) Bound(string, int) {}
+
+// recorded is a Recorder that sends the reconciles.
+type recorded chan host.Reconcile
+
+func (r recorded) Reconciled(one host.Reconcile) { r <- one }
+
+func (r recorded) Bound(string, int) {}
+
+// TestReconcilesAreRecorded with their object, the number of writes, attempts and faults.
+func TestReconcilesAreRecorded(t *testing.T) {
+	w := newWorld(t)
+	got := make(recorded, 100)
+	w.host.Recorder = got
+	w.server.Put(configMaps, body(configMaps, "a", ""))
+	attempts := 0
+	w.run(controller.New[configMap]("records").Reconciler(reconciler(
+		func(context.Context, *controller.Request[configMap]) (controller.Result, error) {
+			switch attempts++; attempts {
+			case 1:
+				return controller.Result{}, errors.New("refused")
+			case 2:
+				return controller.Result{}, fmt.Errorf("update: %w", controller.ErrConflict)
+			}
+			return controller.Result{}, nil
+		})))
+	for i, want := range []host.Reconcile{
+		{Result: "error", Failed: true}, {Result: "conflict", Attempt: 1}, {Result: "ok", Attempt: 2},
+	} {
+		one := next(t, got)
+		if one.Controller != "records" || one.Object != "uid-a" || one.Result != want.Result || one.Failed != want.Failed ||
+			one.Attempt != want.Attempt || one.Writes != 0 {
+			t.Errorf("reconcile %d is %+v, want %+v of uid-a", i, one, want)
+		}
+	}
+}
 
 // TestFailures of a reconcile are contained and retried, and have results.
 func TestFailures(t *testing.T) {

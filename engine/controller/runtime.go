@@ -21,6 +21,7 @@ type Runtime struct {
 	over   atomic.Bool
 	// circuit counts the reconcile's writes; nil if they are not.
 	circuit *circuitRun
+	writes  atomic.Int64
 }
 
 // newRuntime returns the Runtime of one reconcile. Its reads wait with shown. end ends it.

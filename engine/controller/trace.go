@@ -86,6 +86,16 @@ type tracing struct {
 	trace.Span
 	// end of the change, if the reconcile belongs to one; may be nil.
 	close func()
+	// provisional reports a trace that is exported only if the reconcile has an effect.
+	provisional bool
+}
+
+// exported returns the id of the trace, if it is exported. It must be called before the span ends.
+func (t tracing) exported(effect bool) trace.TraceID {
+	if !t.IsRecording() || t.provisional && !effect {
+		return trace.TraceID{}
+	}
+	return t.SpanContext().TraceID()
 }
 
 // begin starts the span of a reconcile. While the object has not reached its desired state, the
@@ -98,6 +108,7 @@ func (b *built[T]) begin(ctx context.Context, item queue.Item[Key], o *object.Ob
 	var t tracing
 	all := loop.CauseLinks(item.Causes)
 	ctx, t.close, all = b.place(ctx, item, o, all)
+	t.provisional = t.close == nil && item.Attempt == 0
 	ctx, t.Span = b.host.Tracer.Start(ctx, "reconcile "+b.name,
 		trace.WithLinks(all...), trace.WithAttributes(b.attributes(item, o)...))
 	log := klog.FromContext(ctx).WithValues("key", item.Key.String())

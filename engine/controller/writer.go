@@ -222,8 +222,9 @@ func (rt *Runtime) bind(w act.Write, name string) {
 	rt.reader.reads.get(w.Resource, Key{Namespace: w.Ref.Namespace, Name: name})
 }
 
-// count counts a write in the circuit of the reconcile's key.
+// count counts a write, also in the circuit of the reconcile's key.
 func (rt *Runtime) count(w act.Write, written *object.Object) {
+	rt.writes.Add(1)
 	if rt.circuit == nil {
 		return
 	}

@@ -96,7 +96,7 @@ func timeless(r *inspect.Report) inspect.Report {
 	c.LastSyncs = slices.Clone(c.LastSyncs)
 	for i, s := range c.LastSyncs {
 		c.LastSyncs[i] = lastsync.Sync{
-			Controller: s.Controller, Part: s.Part, Generation: s.Generation, Result: s.Result, Failed: s.Failed,
+			Controller: s.Controller, OneInput: s.OneInput, Generation: s.Generation, Result: s.Result, Failed: s.Failed,
 			TraceID: s.TraceID,
 		}
 	}

@@ -112,7 +112,7 @@ func (r *Report) syncs(b *strings.Builder, now time.Time, paint terminal.Paint) 
 	case r.SyncsUnknown != "":
 		fmt.Fprintf(b, "last sync  unknown: %s\n", clean(r.SyncsUnknown))
 	case len(r.LastSyncs) == 0:
-		fmt.Fprintf(b, "last sync  none: no controller with a hook has synced the object since the engine started, "+
+		fmt.Fprintf(b, "last sync  none: no controller has synced the object since the engine started, "+
 			"or more than %d objects were synced since\n", lastsync.MaxParents)
 	}
 	for _, s := range r.LastSyncs {
@@ -126,14 +126,24 @@ func (r *Report) sync(b *strings.Builder, s lastsync.Sync, now time.Time, paint 
 	if s.Failed {
 		color = terminal.Bad
 	}
-	if s.Part != "" {
-		subject += " for " + s.Part
+	if s.OneInput {
+		subject += " for one input"
 	}
 	fmt.Fprintf(b, "last sync  %s: %s, %s ago (%s)\n", clean(subject), paint(color, clean(s.Result)),
 		max(0, now.Sub(s.Time)).Round(time.Second), s.Time.Format(time.RFC3339))
+	if s.Hookless {
+		fmt.Fprintf(b, "           %s\n", counted(s.Writes, "write", "writes"))
+		r.took(b, s)
+		return
+	}
 	line := fmt.Sprintf("hook %s in %s, %s, %s", milliseconds(s.HookTime), counted(s.HookCalls, "call", "calls"),
 		counted(s.Writes, "write", "writes"), counted(s.Children, "child", "children"))
 	fmt.Fprintf(b, "           %s%s\n", line, children(s))
+	r.took(b, s)
+}
+
+// took draws the times of a sync, its generation and its trace.
+func (r *Report) took(b *strings.Builder, s lastsync.Sync) {
 	fmt.Fprintf(b, "           took %s after %s in the queue, generation %d", milliseconds(s.Duration),
 		milliseconds(s.Waited), s.Generation)
 	if s.Generation != r.Change.Generation {

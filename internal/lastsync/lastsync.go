@@ -2,9 +2,9 @@
 // running engine what it did with an object. The engine serves it beside its metrics.
 //
 // A record has numbers and names of the engine alone: no text of a hook, no value of a field, no
-// name of an object. A caller must know the UID of the parent, which only those know who may read
-// the parent; there is no list. The number of parents is bounded. A Store is safe for concurrent
-// use. Unit tests cover it, and test/tracing reads the records of a running engine.
+// name of an object. There is no list: a caller must know the UID of the parent, which is in the
+// parent, its children and its Events. The number of parents is bounded. A Store is safe for
+// concurrent use. Unit tests cover it, and test/tracing reads the records of a running engine.
 package lastsync
 
 import (
@@ -29,8 +29,11 @@ const MaxParents = 10_000
 type Sync struct {
 	// Controller is the controller's name, such as composite/website.
 	Controller string `json:"controller"`
-	// Part is the input of a map controller that the sync was about; empty for the whole parent.
-	Part string `json:"part,omitempty"`
+	// Hookless reports the reconcile of a controller or an actor in Go: it calls no hook, and its
+	// children are not counted.
+	Hookless bool `json:"hookless,omitempty"`
+	// OneInput reports the sync of one input of a map controller, without its name.
+	OneInput bool `json:"oneInput,omitempty"`
 	// Generation is that of the parent when the sync began.
 	Generation int64 `json:"generation"`
 	// Result is "converged", "changed" or the reason of a fault. Failed reports a fault.

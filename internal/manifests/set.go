@@ -75,7 +75,7 @@ func faultsOf(file string, err error) []*Error {
 	if err == nil {
 		return nil
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // of errors.Join itself
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []*Error
 		for _, one := range joined.Unwrap() {
 			all = append(all, faultsOf(file, one)...)

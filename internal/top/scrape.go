@@ -31,9 +31,9 @@ type Scrape struct {
 	version string
 	// controllers are the counters by the name of the controller.
 	controllers map[string]*counters
-	cacheBytes  float64
-	objects     float64
-	writes      float64
+	// cached are the caches by the name of the resource.
+	cached map[string]*Cached
+	writes float64
 }
 
 // counters are those of one controller.
@@ -46,7 +46,9 @@ type counters struct {
 }
 
 // NewScrape returns a scrape without engines.
-func NewScrape(at time.Time) *Scrape { return &Scrape{Time: at, controllers: map[string]*counters{}} }
+func NewScrape(at time.Time) *Scrape {
+	return &Scrape{Time: at, controllers: map[string]*counters{}, cached: map[string]*Cached{}}
+}
 
 // Add adds the response of one engine.
 func (s *Scrape) Add(contentType string, body []byte) error {
@@ -89,9 +91,12 @@ func (s *Scrape) family(f *dto.MetricFamily) (version bool) {
 		case "hookloop_build_info":
 			s.version, version = label["version"], true
 		case "hookloop_cache_bytes":
-			s.cacheBytes += m.GetGauge().GetValue()
+			s.cache(label["resource"]).Bytes += m.GetGauge().GetValue()
 		case "hookloop_cache_objects":
-			s.objects += m.GetGauge().GetValue()
+			s.cache(label["resource"]).Objects += m.GetGauge().GetValue()
+		case "hookloop_cache_view_age_seconds":
+			c := s.cache(label["resource"])
+			c.FailingSeconds = max(c.FailingSeconds, m.GetGauge().GetValue())
 		case "hookloop_writes_total":
 			s.writes += m.GetCounter().GetValue()
 		case "hookloop_sync_duration_seconds", "hookloop_reconcile_duration_seconds":
@@ -108,6 +113,15 @@ func (s *Scrape) family(f *dto.MetricFamily) (version bool) {
 		}
 	}
 	return version
+}
+
+func (s *Scrape) cache(resource string) *Cached {
+	c := s.cached[resource]
+	if c == nil {
+		c = &Cached{Resource: resource}
+		s.cached[resource] = c
+	}
+	return c
 }
 
 func (s *Scrape) of(controller string) *counters {

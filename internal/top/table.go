@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -22,8 +23,19 @@ type Table struct {
 	WritesPerSecond float64 `json:"writesPerSecond"`
 	CacheBytes      float64 `json:"cacheBytes"`
 	CacheObjects    float64 `json:"cacheObjects"`
+	// Cache is the cache by resource, the largest first. All controllers share it.
+	Cache []Cached `json:"cache"`
 	// Controllers are ordered by name.
 	Controllers []Row `json:"controllers"`
+}
+
+// Cached is the cache of one resource.
+type Cached struct {
+	Resource string  `json:"resource"`
+	Objects  float64 `json:"objects"`
+	Bytes    float64 `json:"bytes"`
+	// FailingSeconds is how long the list or watch has been failing; 0 if it works.
+	FailingSeconds float64 `json:"failingSeconds,omitempty"`
 }
 
 // Row is one controller.
@@ -51,8 +63,14 @@ func Between(before, now *Scrape) *Table {
 	t := &Table{
 		Engines: now.engines, Version: now.version, Seconds: seconds,
 		WritesPerSecond: rate(now.writes, before.writes, seconds),
-		CacheBytes:      now.cacheBytes, CacheObjects: now.objects, Controllers: []Row{},
+		Controllers:     []Row{}, Cache: []Cached{},
 	}
+	for _, name := range slices.Sorted(maps.Keys(now.cached)) {
+		c := now.cached[name]
+		t.CacheBytes, t.CacheObjects = t.CacheBytes+c.Bytes, t.CacheObjects+c.Objects
+		t.Cache = append(t.Cache, *c)
+	}
+	slices.SortStableFunc(t.Cache, func(a, b Cached) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	for _, name := range slices.Sorted(maps.Keys(now.controllers)) {
 		earlier := before.controllers[name]
 		if earlier == nil {
@@ -112,8 +130,12 @@ func reason(before, now map[string]float64) string {
 	return best
 }
 
-// maxName bounds a name in the table, in characters.
-const maxName = 80
+const (
+	// maxName bounds a name in the table, in characters.
+	maxName = 80
+	// maxCached is the number of resources in the table; all are in the JSON.
+	maxCached = 10
+)
 
 // Text draws the table.
 func (t *Table) Text() string {
@@ -134,10 +156,32 @@ func (t *Table) Text() string {
 	if len(t.Controllers) == 0 {
 		b.WriteString("no controller runs\n")
 	}
+	t.cache(&b)
 	if starred {
 		b.WriteString("\n* since the start of the engine: no call in this time\n")
 	}
 	return trimmed(b.String())
+}
+
+// cache draws the caches with the most bytes.
+func (t *Table) cache(b *strings.Builder) {
+	if len(t.Cache) == 0 {
+		return
+	}
+	b.WriteString("\n")
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "CACHE\tOBJECTS\tSIZE\tWATCH")
+	for _, c := range t.Cache[:min(maxCached, len(t.Cache))] {
+		watch := "works"
+		if c.FailingSeconds > 0 {
+			watch = fmt.Sprintf("fails for %s", time.Duration(c.FailingSeconds*float64(time.Second)).Round(time.Second))
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%.0f\t%s\t%s\n", printable.Text(c.Resource, maxName), c.Objects, bytesText(c.Bytes), watch)
+	}
+	_ = w.Flush() // a strings.Builder takes everything
+	if rest := len(t.Cache) - maxCached; rest > 0 {
+		fmt.Fprintf(b, "… %d more resources\n", rest)
+	}
 }
 
 // trimmed removes the spaces at the ends of lines.

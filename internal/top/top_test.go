@@ -147,6 +147,9 @@ func TestTable(t *testing.T) {
 CONTROLLER     SYNCS/S  QUEUE  HOOK P50  HOOK P99  ERRORS/S  ERRORS  CIRCUITS  REASON
 composite/web  6.0      3      55 ms     99 ms     1.0       3       1         HookFailed
 map/idle       0.0      0      -         -         0.0       0       0
+
+CACHE    OBJECTS  SIZE    WATCH
+pods.v1  40       2.5 MB  works
 `, "\n")
 	for _, protobuf := range []bool{true, false} {
 		before, now := scrape(t, at, 10, 1, protobuf), scrape(t, at.Add(2*time.Second), 20, 3, protobuf)

@@ -3,6 +3,7 @@ package tracing
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/internal/inspect"
 	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
@@ -32,6 +34,8 @@ func TestTenant(t *testing.T) {
 	trace := []string{"trace", "tenant", "blue", "--metrics-url", "http://" + shared.engine.Metrics}
 
 	golden(k, "trace-created.txt", trace...)
+	traceJSON(k, append(trace, "-o", "json")...)
+	topTenant(k)
 	spans(k, append(trace, "--spans", "--jaeger", j.URL())...)
 
 	watching := k.Process(proc.Spec{
@@ -70,6 +74,30 @@ func TestTenant(t *testing.T) {
 	if err := has(gone.Output(), "tenant blue is deleted\n"); err != nil {
 		t.Error(err)
 	}
+}
+
+// traceJSON compares the JSON of a report with the text.
+func traceJSON(k *kit.Kit, args ...string) {
+	k.Helper()
+	var r inspect.Report
+	if err := json.Unmarshal([]byte(hookloop(k, args...)), &r); err != nil {
+		k.Fatal(err)
+	}
+	if len(r.Nodes) != 5 || len(r.LastSyncs) != 1 || r.LastSyncs[0].Controller != "composite/tenant" ||
+		r.LastSyncs[0].Result != "converged" || r.Change.Generation != 1 || len(r.Change.TraceID) != 32 {
+		k.Errorf("the report as JSON is %+v", r)
+	}
+}
+
+// topTenant compares the lines about the tenant in the table of "hookloop top" with a golden file.
+// Other lines are about other tests.
+func topTenant(k *kit.Kit) {
+	k.Helper()
+	out := hookloop(k, "top", "--once", "--interval", "1s", "--metrics-url", "http://"+shared.engine.Metrics)
+	k.Log(out)
+	own := regexp.MustCompile(`(?m)^(\d+ engine|CONTROLLER|composite/tenant|CACHE).*\n`)
+	columns := regexp.MustCompile(` {2,}`)
+	compare(k, "top-tenant.txt", columns.ReplaceAllString(strings.Join(own.FindAllString(out, -1), ""), "  "))
 }
 
 // tenant is the kind of the example's parents.
@@ -135,13 +163,11 @@ func has(output string, texts ...string) error {
 // settle after their last write.
 func golden(k *kit.Kit, file string, args ...string) {
 	k.Helper()
-	file = filepath.Join("testdata", file)
 	if *update {
 		k.Eventually("the last sync has converged", func() error { return has(hookloop(k, args...), ": converged, ") })
-		if err := os.WriteFile(file, []byte(normal(hookloop(k, args...))), 0o600); err != nil {
-			k.Fatal(err)
-		}
+		compare(k, file, hookloop(k, args...))
 	}
+	file = filepath.Join("testdata", file)
 	want, err := os.ReadFile(file)
 	if err != nil {
 		k.Fatal(err)
@@ -154,6 +180,24 @@ func golden(k *kit.Kit, file string, args ...string) {
 	})
 }
 
+// compare compares a text with a golden file.
+func compare(k *kit.Kit, file, got string) {
+	k.Helper()
+	file, got = filepath.Join("testdata", file), normal(got)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			k.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		k.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		k.Errorf("%s: -want +got:\n%s", file, diff)
+	}
+}
+
 // volatile are the parts of an output that differ with every run, and their replacements.
 var volatile = []struct {
 	pattern *regexp.Regexp
@@ -163,6 +207,9 @@ var volatile = []struct {
 	{regexp.MustCompile(`[0-9a-f]{32}`), "TRACE"},
 	{regexp.MustCompile(`, (\d+m)?\d+s ago`), ", N s ago"},
 	{regexp.MustCompile(`\d+\.\d ms`), "N ms"},
+	// The table of top: columns are as wide as their longest value.
+	{regexp.MustCompile(`(?m)^(\d+ engine, version )\S+, .*$`), "${1}VERSION, RATE; CACHE; TIME"},
+	{regexp.MustCompile(`(?m)^(composite/tenant) .*?( +\S*[A-Z]\w*)?$`), "$1 N N N N N N N$2"},
 }
 
 func normal(output string) string {

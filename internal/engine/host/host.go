@@ -44,10 +44,29 @@ type Resources interface {
 	Changed() <-chan struct{}
 }
 
+// Reconcile is the outcome of one reconcile.
+type Reconcile struct {
+	Controller string
+	// Result is a name out of a bounded set. Failed reports a fault; a conflict is none.
+	Result string
+	Failed bool
+	// Duration is the time of the reconcile, after it had waited in the queue for Waited.
+	Duration, Waited time.Duration
+	// Attempt counts consecutive failures before this one.
+	Attempt int
+	// Object and Generation are those of the reconciled object; Object is empty if it does not exist.
+	Object     types.UID
+	Generation int64
+	// Writes is the number of requests that have written.
+	Writes int
+	// Trace is the id of the trace if it is exported; otherwise it is not valid.
+	Trace trace.TraceID
+}
+
 // Recorder observes every reconcile, for metrics. It must not block.
 type Recorder interface {
 	// Reconciled is called once for each reconcile.
-	Reconciled(controller, result string, duration, waited time.Duration)
+	Reconciled(r Reconcile)
 	// Bound is called after each reconcile with the number of bound references of all keys.
 	Bound(controller string, references int)
 }
