@@ -66,6 +66,8 @@ func (f *rbacFlags) bind(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.Engine, "engine", false, "add the rights of the engine itself, and bind all roles")
 	flags.BoolVar(&f.Gateway, "gateway", false,
 		"with --engine: add the rights of the gateway even if no hook of the files dials in")
+	flags.BoolVar(&f.FromFiles, "from-files", false,
+		"with --engine: the engine runs the controllers of files (hookloop serve -f)")
 	flags.StringVar(&f.account, "service-account", "hookloop-system/hookloop",
 		"NAMESPACE/NAME of the engine's ServiceAccount, for bindings")
 	flags.StringArrayVar(&f.related, "related", nil,

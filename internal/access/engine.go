@@ -26,6 +26,10 @@ var uses = map[string]string{
 	"configmaps":                  "the record of finalizers",
 }
 
+// onlyDeclared are the resources that an engine with controllers of files does not use: declared
+// controllers, and the record of their finalizers.
+var onlyDeclared = []string{"compositecontrollers", "decoratorcontrollers", "mapcontrollers", "configmaps"}
+
 // engine adds the rights of the engine itself: those of the manifests that install it, without the
 // rights that these controllers do not need.
 func (a *Access) engine(found []*manifests.Controller) error {
@@ -51,6 +55,9 @@ func (a *Access) engine(found []*manifests.Controller) error {
 
 func (a *Access) engineRule(rule rbacv1.PolicyRule, at grant, found []*manifests.Controller) {
 	for _, resource := range rule.Resources {
+		if declared, _, _ := strings.Cut(resource, "/"); a.options.FromFiles && slices.Contains(onlyDeclared, declared) {
+			continue
+		}
 		switch resource {
 		case "controllerrevisions":
 			if !slices.ContainsFunc(found, rolls) {

@@ -32,6 +32,9 @@ type Options struct {
 	// Engine adds the engine's own rights, and binds all roles. Otherwise the role is aggregated into
 	// the ClusterRole of an installed Hookloop by its label.
 	Engine bool
+	// FromFiles reports that the engine runs the controllers of files: without rights on declared
+	// controllers, and without a record of finalizers.
+	FromFiles bool
 	// Gateway adds the rights of the gateway to those of the engine, even if no hook dials in.
 	Gateway bool
 }

@@ -52,7 +52,7 @@ func TestPrintedRolesAreEnough(t *testing.T) {
 	k.CRD("Web", "Namespaced")
 	k.CRD("Gear", "Namespaced")
 	controllers := strings.ReplaceAll(k.Expand(rbacControllers), "$URL", url)
-	dir := rbacFolder(k, controllers)
+	dir := rbacFolder(k, controllers, "webs", "gears")
 	kubeconfig, err := k.Cluster.ServiceAccountKubeconfig(t.Context(), k.Namespace, "engine")
 	if err != nil {
 		t.Fatal(err)
@@ -108,12 +108,48 @@ func TestPrintedRolesAreEnough(t *testing.T) {
 	})
 }
 
+// TestCheckOfTenant grants the rights of the example tenant without one verb. --check prints only
+// this, as the reference shows it.
+func TestCheckOfTenant(t *testing.T) {
+	k := start(t)
+	dir, name, account := filepath.Join(cluster.Root(), "examples", "tenant"), "tenant-"+k.Name, k.Namespace+"/engine"
+	role, code := hookloop(k, "rbac", "-f", dir, "--name", name)
+	const all = "[get, list, watch, create, update, patch, delete]"
+	less := strings.Replace(role, "resources: [namespaces, resourcequotas]\n  verbs: "+all,
+		"resources: [namespaces]\n  verbs: "+strings.Replace(all, ", delete", "", 1)+
+			"\n- apiGroups: [\"\"]\n  resources: [resourcequotas]\n  verbs: "+all, 1)
+	if code != 0 || less == role {
+		t.Fatalf("hookloop rbac: exit code %d and\n%s\nwant a rule about namespaces and resourcequotas", code, role)
+	}
+	k.Apply(strings.Replace(less, "  labels:\n    rbac.hookloop.dev/aggregate-to-hookloop: \"true\"\n", "", 1))
+	k.Apply("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: " + name + "}\n" +
+		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: " + name + "}\n" +
+		"subjects: [{kind: ServiceAccount, name: engine, namespace: $NS}]")
+	t.Cleanup(func() {
+		k.Delete("rbac.authorization.k8s.io/v1/ClusterRole", name)
+		k.Delete("rbac.authorization.k8s.io/v1/ClusterRoleBinding", name)
+	})
+	page, err := os.ReadFile(filepath.Join(cluster.Root(), "docs", "reference", "command-line.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, want, _ := strings.Cut(string(page), "$ hookloop rbac -f examples/tenant --check --as hookloop-system/hookloop\n")
+	want, _, _ = strings.Cut(want, "hookloop: 1 of ")
+	k.Eventually("--check prints the block of the reference", func() error {
+		out, code := hookloop(k, "rbac", "-f", dir, "--check", "--as", account, "--kubeconfig", k.Cluster.Kubeconfig())
+		if diff := cmp.Diff(want, out); code != 1 || diff != "" {
+			return fmt.Errorf("exit code %d, -want +got:\n%s", code, diff)
+		}
+		return nil
+	})
+}
+
 // rbacFolder writes the controllers and the CRDs into a folder, as a user has them.
-func rbacFolder(k *kit.Kit, controllers string) string {
+func rbacFolder(k *kit.Kit, controllers string, plurals ...string) string {
 	k.Helper()
 	dir := k.TempDir()
 	files := map[string]string{"controllers.yaml": controllers}
-	for _, plural := range []string{"webs", "gears"} {
+	for _, plural := range plurals {
 		text, err := k.Cluster.Kubectl(k.Context(), "get", "crd", plural+"."+k.Group, "-o", "json")
 		if err != nil {
 			k.Fatal(err)
