@@ -1,23 +1,28 @@
 package main
 
 import (
-	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/internal/memapi"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/yaml"
 )
 
@@ -253,14 +258,71 @@ func TestColour(t *testing.T) {
 	}
 }
 
+// TestLiveTop draws the table again on a terminal, shows that the engine does not answer, asks
+// again, and ends with Ctrl-C.
+func TestLiveTop(t *testing.T) {
+	t.Parallel()
+	var down atomic.Bool
+	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if down.Load() {
+			http.Error(w, "down", http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		_, _ = io.WriteString(w, "# TYPE hookloop_build_info gauge\nhookloop_build_info{version=\"v1\"} 1\n")
+	}))
+	t.Cleanup(engine.Close)
+	screen, end := terminalWith(t, []string{"TERM=xterm"}, "top", "--interval", "1s", "--metrics-url", engine.URL)
+	const home = "\x1b[H"
+	awaitText(t, screen, home, "1 engine, version v1", home)
+	down.Store(true)
+	awaitText(t, screen, "answers 503 Service Unavailable", "; trying again")
+	down.Store(false)
+	awaitText(t, screen, "trying again", home+"1 engine, version v1")
+	if err := end(os.Interrupt); err != nil {
+		t.Errorf("Ctrl-C ends it with %v, want exit code 0", err)
+	}
+}
+
+// awaitText waits until a screen has texts in their order.
+func awaitText(t *testing.T, screen func() string, texts ...string) {
+	t.Helper()
+	missing := ""
+	shown := func(context.Context) (bool, error) {
+		rest := screen()
+		for _, text := range texts {
+			_, after, found := strings.Cut(rest, text)
+			if !found {
+				missing = text
+				return false, nil
+			}
+			rest = after
+		}
+		return true, nil
+	}
+	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 2*time.Minute, true, shown); err != nil {
+		t.Fatalf("there is no %q on the screen: %q", missing, screen())
+	}
+}
+
 // onTerminal runs the binary with a terminal as its stdout.
 func onTerminal(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	screen, end := terminalWith(t, env, args...)
+	if err := end(nil); err != nil {
+		t.Errorf("hookloop %s: %v", strings.Join(args, " "), err)
+	}
+	return screen()
+}
+
+// terminalWith starts the binary with a terminal as its output. It returns the output so far, and
+// a function that sends a signal, if it is not nil, and waits for the end.
+func terminalWith(t *testing.T, env []string, args ...string) (screen func() string, end func(os.Signal) error) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer master.Close() //nolint:errcheck // it was only read
 	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -273,19 +335,44 @@ func onTerminal(t *testing.T, env []string, args ...string) string {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(binary, args...)
-	cmd.Env, cmd.Stdout = append([]string{"HOME=" + t.TempDir()}, env...), terminal
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	read := make(chan string)
-	go func() {
-		out, _ := io.ReadAll(master) // the error is the end of the other side
-		read <- string(out)
-	}()
-	if err := cmd.Run(); err != nil {
-		t.Errorf("hookloop %s: %v, %s", strings.Join(args, " "), err, errs.String())
+	cmd.Env = append([]string{"HOME=" + t.TempDir()}, env...)
+	cmd.Stdout, cmd.Stderr = terminal, terminal
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
 	_ = terminal.Close()
-	return <-read
+	var mu sync.Mutex // guards out
+	var out strings.Builder
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		buffer := make([]byte, 4096)
+		for {
+			n, err := master.Read(buffer)
+			mu.Lock()
+			out.Write(buffer[:n])
+			mu.Unlock()
+			if err != nil { // the other side has ended
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = master.Close() }) // it may have ended
+	screen = func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return out.String()
+	}
+	return screen, func(signal os.Signal) error {
+		if signal != nil {
+			if err := cmd.Process.Signal(signal); err != nil {
+				return err
+			}
+		}
+		err := cmd.Wait()
+		<-read
+		return err
+	}
 }
 
 // TestVersionAsJSON has the fields of the text.
