@@ -16,7 +16,7 @@ func TestTextsOfOthers(t *testing.T) {
 	r := &Report{
 		Graph: &graph.Graph{Nodes: []graph.Node{{Kind: "Web", Name: "shop"}}}, SpansUnknown: hostile,
 		Change:    Change{Unknown: hostile},
-		LastSyncs: []lastsync.Sync{{Controller: hostile, Part: hostile, Result: hostile, TraceID: hostile}},
+		LastSyncs: []lastsync.Sync{{Controller: hostile, OneInput: true, Result: hostile, TraceID: hostile}},
 	}
 	unknown := *r
 	unknown.SyncsUnknown = hostile
