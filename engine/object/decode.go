@@ -29,7 +29,7 @@ func DecodeAs(gvk schema.GroupVersionKind, data []byte) (*Object, error) {
 	if err := r.object(); err != nil {
 		return nil, err
 	}
-	o := &Object{lastApplied: r.lastApplied, meta: r.meta}
+	o := &Object{meta: r.meta}
 	if r.unusual {
 		o.meta = metav1.ObjectMeta{}
 		// Names are case-sensitive, as for the API server and unlike in encoding/json.
@@ -45,6 +45,9 @@ func DecodeAs(gvk schema.GroupVersionKind, data []byte) (*Object, error) {
 	}
 	o.gvk, o.raw = schema.FromAPIVersionAndKind(r.apiVersion, r.kind), bytes.Clone(r.out)
 	o.hash = maphash.Bytes(hashSeed, o.raw)
+	if r.lastApplied != "" {
+		o.lastApplied = pack(o.raw, r.lastApplied)
+	}
 	return o, nil
 }
 

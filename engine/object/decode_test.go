@@ -180,8 +180,8 @@ func TestDecodeAsItem(t *testing.T) {
 	}
 }
 
-// TestDecodeAllocates bounds the allocations of an event: most of them are the metadata's. The body
-// has no more room than it needs.
+// TestDecodeAllocates bounds the allocations of an event. The labels and the owner are known. The
+// body has no more room than it needs.
 func TestDecodeAllocates(t *testing.T) {
 	data := []byte(deployment)
 	allocs := testing.AllocsPerRun(100, func() {
@@ -189,8 +189,8 @@ func TestDecodeAllocates(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if allocs > 40 {
-		t.Errorf("%v allocations, want at most 40", allocs)
+	if allocs > 20 { // 16, and a few with the race detector
+		t.Errorf("%v allocations, want at most 20", allocs)
 	}
 	if raw := decode(t, deployment).Raw(); cap(raw) > len(raw)+len(raw)/4 {
 		t.Errorf("a body of %d bytes holds %d", len(raw), cap(raw))
@@ -355,12 +355,15 @@ func TestHeld(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := len(o.Raw()) + len(o.LastApplied())
-			if fields := o.Applied("m"); fields != nil {
-				want += len("m") + len(fields)
+			rest := 0
+			if last := o.LastApplied(); last != "" {
+				rest += len(last) + 2 // a text that the body does not have
 			}
-			if o.Held() != want || (name != "nothing") != (want > len(o.Raw())) {
-				t.Errorf("Held = %d, want %d of which %d are the body", o.Held(), want, len(o.Raw()))
+			if fields := o.Applied("m"); fields != nil {
+				rest += len("m") + len(fields)
+			}
+			if o.Held() != len(o.Raw())+rest || (name != "nothing") != (rest > 0) {
+				t.Errorf("Held = %d, want %d for the body and %d beside it", o.Held(), len(o.Raw()), rest)
 			}
 		})
 	}

@@ -16,7 +16,7 @@ import (
 var metaFields = map[string]func(m *metav1.ObjectMeta, v jsontext.Value) bool{
 	"name":            func(m *metav1.ObjectMeta, v jsontext.Value) bool { return setText(&m.Name, v) },
 	"generateName":    func(m *metav1.ObjectMeta, v jsontext.Value) bool { return setText(&m.GenerateName, v) },
-	"namespace":       func(m *metav1.ObjectMeta, v jsontext.Value) bool { return setText(&m.Namespace, v) },
+	"namespace":       func(m *metav1.ObjectMeta, v jsontext.Value) bool { return setShared(&m.Namespace, v) },
 	"selfLink":        func(*metav1.ObjectMeta, jsontext.Value) bool { return false }, // no API server sets it
 	"uid":             func(m *metav1.ObjectMeta, v jsontext.Value) bool { return setText(&m.UID, v) },
 	"resourceVersion": func(m *metav1.ObjectMeta, v jsontext.Value) bool { return setText(&m.ResourceVersion, v) },
@@ -33,7 +33,9 @@ var metaFields = map[string]func(m *metav1.ObjectMeta, v jsontext.Value) bool{
 		return setNumber(m.DeletionGracePeriodSeconds, v)
 	},
 	"ownerReferences": func(m *metav1.ObjectMeta, v jsontext.Value) bool {
-		return kjson.UnmarshalCaseSensitivePreserveInts(v, &m.OwnerReferences) == nil
+		references, ok := sharedOwners.get(v, decodeOwners)
+		m.OwnerReferences = references
+		return ok
 	},
 	"finalizers": func(m *metav1.ObjectMeta, v jsontext.Value) bool {
 		return kjson.UnmarshalCaseSensitivePreserveInts(v, &m.Finalizers) == nil
@@ -46,6 +48,19 @@ func setText[T string | types.UID](text *T, value jsontext.Value) bool {
 	}
 	*text = T(unquote(value))
 	return true
+}
+
+func setShared(text *string, value jsontext.Value) bool {
+	if value.Kind() != '"' {
+		return false
+	}
+	*text = shared(value)
+	return true
+}
+
+func decodeOwners(text []byte) (references []metav1.OwnerReference, ok bool) {
+	err := kjson.UnmarshalCaseSensitivePreserveInts(text, &references)
+	return references, err == nil
 }
 
 func setNumber(n *int64, value jsontext.Value) bool {

@@ -20,18 +20,19 @@ import (
 
 // LastAppliedAnnotation is where dynamic apply keeps the desired state that it wrote last. The name
 // is Metacontroller's, so that Hookloop continues with the objects of a replaced installation.
-// Objects keep its value (LastApplied), and the used part of managedFields (Applied), beside the
-// body.
+// Objects keep its value (LastApplied), without the parts that the body has, and the used part of
+// managedFields (Applied), beside the body.
 const LastAppliedAnnotation = "metacontroller.k8s.io/last-applied-configuration"
 
 // Object is one API object: metadata decoded, body raw. The zero value is not usable; Decode and
 // FromMap are the doors. Invariant: raw is a compact JSON object without metadata.managedFields and
 // without LastAppliedAnnotation.
 type Object struct {
-	gvk         schema.GroupVersionKind
-	meta        metav1.ObjectMeta
-	raw         []byte
-	lastApplied string
+	gvk  schema.GroupVersionKind
+	meta metav1.ObjectMeta
+	raw  []byte
+	// lastApplied is packed with raw as its base; nil if there is none.
+	lastApplied []byte
 	applied     []applied
 	hash        uint64
 }
@@ -95,8 +96,16 @@ func (o *Object) HasFinalizer(name string) bool {
 func (o *Object) Deleting() bool { return o.meta.DeletionTimestamp != nil }
 
 // LastApplied is the value of LastAppliedAnnotation: JSON, or empty if the object does not carry
-// it.
-func (o *Object) LastApplied() string { return o.lastApplied }
+// it. Each call makes the text anew.
+func (o *Object) LastApplied() string {
+	if o.lastApplied == nil {
+		return ""
+	}
+	return unpack(o.raw, o.lastApplied)
+}
+
+// HasLastApplied reports whether LastApplied is not empty.
+func (o *Object) HasLastApplied() bool { return o.lastApplied != nil }
 
 // Applied are the fields that a field manager has applied by server-side apply, as fieldsV1 of
 // metadata.managedFields; nil if it has not. The caller must not change them.
@@ -119,8 +128,8 @@ func (o *Object) Hash() uint64 { return o.hash }
 // Size is the length of Raw in bytes.
 func (o *Object) Size() int { return len(o.raw) }
 
-// Held is the size in bytes of all that the object keeps of its JSON: Raw, LastApplied, and what
-// Applied returns.
+// Held is the size in bytes of all that the object keeps of its JSON: Raw, the part of LastApplied
+// that Raw does not have, and what Applied returns.
 func (o *Object) Held() int {
 	n := len(o.raw) + len(o.lastApplied)
 	for _, a := range o.applied {

@@ -148,13 +148,13 @@ func (r *reader) metadataMember(name []byte) error {
 		r.out = r.out[:start]
 		return nil
 	case "annotations":
-		err := r.texts(&r.meta.Annotations)
+		err := r.annotations()
 		if r.carries && len(r.meta.Annotations) == 0 && !r.unusual {
 			r.out, r.meta.Annotations = r.out[:start], nil
 		}
 		return err
 	case "labels":
-		return r.texts(&r.meta.Labels)
+		return r.labels()
 	default:
 		set := metaFields[string(key)]
 		value, err := r.d.ReadValue()
@@ -167,14 +167,42 @@ func (r *reader) metadataMember(name []byte) error {
 	}
 }
 
-// texts reads and writes labels or annotations, without LastAppliedAnnotation.
-func (r *reader) texts(into *map[string]string) error {
-	if *into != nil || r.d.PeekKind() != '{' {
+// labels reads and writes the labels.
+func (r *reader) labels() error {
+	if r.meta.Labels != nil || r.d.PeekKind() != '{' {
+		r.unusual = true
+		return r.value()
+	}
+	start := len(r.out)
+	if err := r.value(); err != nil {
+		return err
+	}
+	labels, ok := sharedLabels.get(r.out[start:], decodeTexts)
+	r.meta.Labels, r.unusual = labels, r.unusual || !ok
+	return nil
+}
+
+// decodeTexts decodes a JSON object. It returns false if not all values are strings.
+func decodeTexts(text []byte) (map[string]string, bool) {
+	values := map[string]string{}
+	err := eachMember(text, func(key string, value jsontext.Value) error {
+		if value.Kind() != '"' {
+			return errStop
+		}
+		values[key] = unquote(value)
+		return nil
+	})
+	return values, err == nil
+}
+
+// annotations reads and writes the annotations, without LastAppliedAnnotation.
+func (r *reader) annotations() error {
+	if r.meta.Annotations != nil || r.d.PeekKind() != '{' {
 		r.unusual = true
 		return r.value()
 	}
 	values := map[string]string{}
-	*into = values
+	r.meta.Annotations = values
 	return r.nested(func(name []byte) error {
 		start := len(r.out)
 		r.name(name)
@@ -186,7 +214,7 @@ func (r *reader) texts(into *map[string]string) error {
 		switch isText := value.Kind() == '"'; {
 		case !isText:
 			r.unusual = true
-		case key == LastAppliedAnnotation && into == &r.meta.Annotations:
+		case key == LastAppliedAnnotation:
 			r.out, r.lastApplied, r.carries = r.out[:start], unquote(value), true
 			return nil
 		default:
@@ -231,7 +259,7 @@ func (r *reader) text(key string, text *string) error {
 	}
 	r.out = append(r.out, value...)
 	if value.Kind() == '"' {
-		*text = unquote(value)
+		*text = shared(value)
 	} else if err := json.Unmarshal(value, text); err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}

@@ -36,7 +36,7 @@ func (v View) By(i *Index, value string) List {
 // indexed are the objects of a Store by the values of one index.
 type indexed struct {
 	users  int
-	values map[string]*bucket
+	values map[string]*ownedSet
 }
 
 // AddIndex makes the Store hold an index until release is called. An index that is added several
@@ -47,7 +47,7 @@ func (s *Store) AddIndex(i *Index) (release func()) {
 	defer s.mu.Unlock()
 	x := s.indexes[i]
 	if x == nil {
-		x = &indexed{values: map[string]*bucket{}}
+		x = &indexed{values: map[string]*ownedSet{}}
 		for key, o := range s.all {
 			x.put(i, key, o)
 		}
@@ -109,7 +109,7 @@ func (x *indexed) put(i *Index, key id, o *object.Object) {
 	for _, value := range i.values(o) {
 		b := x.values[value]
 		if b == nil {
-			b = &bucket{}
+			b = &ownedSet{}
 			x.values[value] = b
 		}
 		b.set(key, o)
@@ -123,56 +123,8 @@ func (x *indexed) drop(i *Index, key id, o *object.Object) {
 		if b == nil { // the function has returned the value twice
 			continue
 		}
-		if b.set(key, nil); b.size() == 0 {
+		if b.set(key, nil); b.empty() {
 			delete(x.values, value)
 		}
 	}
-}
-
-// maxFew is the number of objects up to which a bucket is a plain list.
-const maxFew = 16
-
-// bucket is the objects of one value. Most values have few objects, so it is a sorted list that is
-// copied with each change. Once it has more than maxFew, it is an ownedSet for good.
-type bucket struct {
-	few  []*object.Object
-	many *ownedSet
-}
-
-// set puts an object into the bucket, or takes it out if o is nil.
-func (b *bucket) set(key id, o *object.Object) {
-	if b.many == nil && o != nil && len(b.few) == maxFew {
-		b.many = &ownedSet{members: group{}, changed: map[id]struct{}{}}
-		for _, present := range b.few {
-			b.many.set(idOf(present), present)
-		}
-		b.few = nil
-	}
-	if b.many != nil {
-		b.many.set(key, o)
-		return
-	}
-	b.few = place(slices.Clone(b.few), key, o)
-}
-
-func (b *bucket) size() int {
-	if b.many != nil {
-		return len(b.many.members)
-	}
-	return len(b.few)
-}
-
-// fresh reports whether list only reads.
-func (b *bucket) fresh() bool { return b.many == nil || b.many.fresh() }
-
-// list returns the objects in order; the list is not changed once it is returned. A nil bucket has
-// none. Unless fresh, the caller holds the store's lock for writing.
-func (b *bucket) list() []*object.Object {
-	switch {
-	case b == nil:
-		return nil
-	case b.many != nil:
-		return b.many.list()
-	}
-	return b.few
 }

@@ -36,7 +36,7 @@ func TestIndexAgreesWithAScan(t *testing.T) {
 			if value := []string{"", "x", "y"}[random.IntN(3)]; value != "" {
 				set["a"] = value
 			}
-			o := labelled(t, fmt.Sprint("ns", random.IntN(2)), fmt.Sprint("n", random.IntN(3*maxFew)),
+			o := labelled(t, fmt.Sprint("ns", random.IntN(2)), fmt.Sprint("n", random.IntN(3*maxSmall)),
 				[]string{"", "u"}[random.IntN(2)], set, version)
 			switch random.IntN(40) {
 			case 0, 1, 2, 3, 4, 5:
@@ -122,7 +122,7 @@ func TestIndexShrinks(t *testing.T) {
 	s := NewStore(things)
 	defer s.AddIndex(byLabels)()
 	var all []*object.Object
-	for i := range 2 * maxFew {
+	for i := range 2 * maxSmall {
 		all = append(all, labelled(t, "ns", fmt.Sprint(i), "", labels.Set{"a": "x", "own": fmt.Sprint(i)}, 1))
 		s.Put(all[i])
 	}

@@ -7,23 +7,35 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// ownedSet is the objects of one owner. Besides the objects it keeps a list of them in the order of
-// their names, for readers, which is not changed once it is given away: a change costs a copy of
-// the list when it is read next, not a sort.
+// ownedSet is the objects of one owner. It keeps a list of them in the order of their names, for
+// readers, which is not changed once it is given away. A set of up to maxSmall objects, as most
+// owners have, is that list alone: each change copies it. A larger one also has its members by
+// name: a change then costs a copy of the list when it is read next, not a sort.
 type ownedSet struct {
+	sorted []*object.Object
+	// members is nil for a small set.
 	members group
-	sorted  []*object.Object
 	changed map[id]struct{} // since sorted was made
 	// unsorted reports that sorted and changed were dropped after too many changes; the next read
 	// of the list makes them again.
 	unsorted bool
 }
 
-// maxChanged is the number of changes, beyond the number of members, that are kept for a list
-// without readers.
-const maxChanged = 64
+const (
+	maxSmall = 16
+	// maxChanged is the number of changes, beyond the number of members, that are kept for a list
+	// without readers.
+	maxChanged = 64
+)
 
 func (f *ownedSet) set(key id, o *object.Object) {
+	if f.members == nil {
+		next := append(make([]*object.Object, 0, len(f.sorted)+1), f.sorted...)
+		if f.sorted = place(next, key, o); len(f.sorted) > maxSmall {
+			f.grow()
+		}
+		return
+	}
 	if o == nil {
 		delete(f.members, key)
 	} else {
@@ -37,10 +49,26 @@ func (f *ownedSet) set(key id, o *object.Object) {
 	}
 }
 
+// grow makes a small set a larger one.
+func (f *ownedSet) grow() {
+	f.members, f.changed = make(group, len(f.sorted)), map[id]struct{}{}
+	for _, o := range f.sorted {
+		f.members[idOf(o)] = o
+	}
+}
+
+// empty reports whether there are no members.
+func (f *ownedSet) empty() bool {
+	return len(f.members) == 0 && (f.members != nil || len(f.sorted) == 0)
+}
+
 // list is the members in the order of namespace and name. The caller holds the store's lock, and
-// that for writing where fresh is false.
+// that for writing where fresh is false. A nil set has none.
 func (f *ownedSet) list() []*object.Object {
-	if f.fresh() {
+	switch {
+	case f == nil:
+		return nil
+	case f.fresh():
 		return f.sorted
 	}
 	if f.unsorted || len(f.changed) > len(f.members)/8 {

@@ -153,10 +153,10 @@ func (s *Store) replace(old, current *object.Object) {
 func (s *Store) own(owner types.UID, key id, o *object.Object) {
 	f := s.owned[owner]
 	if f == nil {
-		f = &ownedSet{members: group{}, changed: map[id]struct{}{}}
+		f = &ownedSet{}
 		s.owned[owner] = f
 	}
-	if f.set(key, o); len(f.members) == 0 {
+	if f.set(key, o); f.empty() {
 		delete(s.owned, owner)
 	}
 }

@@ -88,19 +88,30 @@ func agree(t *testing.T, s *Store) {
 // TestListsWithoutReaders adds and removes objects of a list without readers, and more of them
 // before each read: the number of kept changes is bounded, and the list is right at each read.
 func TestListsWithoutReaders(t *testing.T) {
+	const kept = 3
+	for _, others := range []int{0, maxSmall} { // a small set and a larger one
+		listWithoutReaders(t, kept, others)
+	}
+}
+
+func listWithoutReaders(t *testing.T, kept, others int) {
+	t.Helper()
 	s := NewStore(things)
+	for i := range others {
+		s.Put(thing(t, "another", fmt.Sprint("n", i), "u", i))
+	}
 	for version := range 1000 {
 		s.Put(thing(t, "ns", fmt.Sprint("n", version), "u", version))
-		if version >= 3 {
-			s.Delete(thing(t, "ns", fmt.Sprint("n", version-3), "u", version))
+		if version >= kept {
+			s.Delete(thing(t, "ns", fmt.Sprint("n", version-kept), "u", version))
 		}
-		if got := len(s.owned["u"].changed); got > 3+maxChanged {
-			t.Fatalf("%d changes are remembered of 3 objects", got)
+		if got := len(s.owned["u"].changed); got > kept+others+maxChanged {
+			t.Fatalf("%d changes are remembered of %d objects", got, kept+others)
 		}
 		if version%200 > 197 { // twice consecutively: the second list is made of the first
 			want := []string{fmt.Sprint("n", version-2), fmt.Sprint("n", version-1), fmt.Sprint("n", version)}
 			var got []string
-			for _, o := range s.ownedBy("u") {
+			for _, o := range s.ownedBy("u")[others:] {
 				got = append(got, o.Name())
 			}
 			if !slices.Equal(got, want) {

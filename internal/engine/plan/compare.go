@@ -34,7 +34,7 @@ func (p *planner) comparison(c Child, o *object.Object) (v comparison, err error
 	v.merged = merge.Apply(v.before, asStored(c.Ref.GVK, last), asStored(c.Ref.GVK, v.desired))
 	v.unknown = last == nil && dropped == nil
 	if p.in.Apply.ServerSide {
-		v.recorded = dropped != nil && o.LastApplied() == ""
+		v.recorded = dropped != nil && !o.HasLastApplied()
 		v.same = v.recorded && dropped.Empty()
 	} else {
 		v.recorded = merge.Equal(last, v.desired)

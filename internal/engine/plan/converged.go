@@ -56,7 +56,7 @@ func AfterWrite(a Action, answer *object.Object) (ConvergedAt, error) {
 	merged := merge.Apply(body, applied, applied)
 	if dropped := dropped(answer, a.Manager, applied); dropped != nil && a.Manager != "" {
 		dropped.Remove(merged)
-		recorded = answer.LastApplied() == ""
+		recorded = !answer.HasLastApplied()
 	}
 	keepOwner(merged, body, a.Owner.UID)
 	s := ConvergedAt{

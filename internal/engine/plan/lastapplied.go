@@ -13,7 +13,7 @@ const maxAnnotations = 256 << 10
 // lastApplied decodes the annotation; it is nil if the object has none. An annotation that is no
 // JSON object was not written by the engine and counts as none: the next write replaces it.
 func lastApplied(o *object.Object) map[string]any {
-	if o.LastApplied() == "" {
+	if !o.HasLastApplied() {
 		return nil
 	}
 	last, err := object.DecodeMap([]byte(o.LastApplied()))

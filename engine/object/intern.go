@@ -1,0 +1,60 @@
+package object
+
+import (
+	"bytes"
+	"hash/maphash"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// internSlots is the number of values of one type that are kept for sharing.
+	internSlots = 1 << 10
+	// maxInterned bounds the text of a shared value in bytes.
+	maxInterned = 512
+)
+
+// interned shares equal values of different objects: the labels and owner references of a parent's
+// children, namespaces, kinds. It keeps the last value of each slot, with its JSON, and is safe for
+// concurrent use. Its size is bounded by internSlots and maxInterned: less than a MiB of text.
+//
+// Invariant: nothing changes a value that is here.
+type interned[T any] struct {
+	slots [internSlots]atomic.Pointer[internedValue[T]]
+}
+
+type internedValue[T any] struct {
+	text  []byte
+	value T
+}
+
+// The values that objects of all kinds share.
+var (
+	sharedLabels interned[map[string]string]
+	sharedOwners interned[[]metav1.OwnerReference]
+	sharedTexts  interned[string]
+)
+
+// shared returns the text of a JSON string that many objects have.
+func shared(quoted []byte) string {
+	text, _ := sharedTexts.get(quoted, func(quoted []byte) (string, bool) { return unquote(quoted), true })
+	return text
+}
+
+// get returns the value of a text. It calls decode for one that is not here, and keeps the value
+// unless decode returns false.
+func (t *interned[T]) get(text []byte, decode func(text []byte) (T, bool)) (T, bool) {
+	if len(text) > maxInterned {
+		return decode(text)
+	}
+	slot := &t.slots[maphash.Bytes(hashSeed, text)%internSlots]
+	if known := slot.Load(); known != nil && bytes.Equal(known.text, text) {
+		return known.value, true
+	}
+	value, ok := decode(text)
+	if ok {
+		slot.Store(&internedValue[T]{bytes.Clone(text), value})
+	}
+	return value, ok
+}

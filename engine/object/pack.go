@@ -1,0 +1,101 @@
+package object
+
+import (
+	"encoding/binary"
+	"sync"
+)
+
+const (
+	// window is the number of bytes that must be equal for a copy, and stride the distance of the
+	// places of the base that are looked up.
+	window, stride = 8, 4
+	// maxPlaces bounds the places of a base that are looked up; in a larger base, text beyond them is
+	// found less often.
+	maxPlaces = 1 << 14
+)
+
+// places maps hashes of windows to their places in a base, plus one.
+type places struct{ at [maxPlaces]uint32 }
+
+// placesPool keeps the tables, which are larger than most objects.
+var placesPool = sync.Pool{New: func() any { return new(places) }}
+
+// pack writes text as parts of base and bytes of its own: the length of text, then for each part
+// the number of own bytes, these, the number of bytes to copy from base, and their place. The
+// last-applied state of an object mostly repeats its body.
+func pack(base []byte, text string) []byte {
+	size := 1 << 8
+	for size < maxPlaces && size < len(base)/stride {
+		size *= 2
+	}
+	p := placesPool.Get().(*places)
+	defer placesPool.Put(p)
+	table := p.at[:size]
+	clear(table)
+	for i := 0; i+window <= len(base); i += stride {
+		table[slot(binary.LittleEndian.Uint64(base[i:]), size)] = uint32(i) + 1
+	}
+	source := []byte(text)
+	packed := binary.AppendUvarint(make([]byte, 0, 64+len(text)/8), uint64(len(source)))
+	own := 0 // the bytes before it are packed
+	for i := 0; i+window <= len(source); {
+		from := int(table[slot(binary.LittleEndian.Uint64(source[i:]), size)]) - 1
+		n := 0
+		if from >= 0 {
+			n = common(base[from:], source[i:])
+		}
+		if n < window {
+			i++
+			continue
+		}
+		for i > own && from > 0 && source[i-1] == base[from-1] {
+			i, from, n = i-1, from-1, n+1
+		}
+		packed = appendOwn(packed, source[own:i])
+		packed = binary.AppendUvarint(binary.AppendUvarint(packed, uint64(n)), uint64(from)) //nolint:gosec // not negative
+		i += n
+		own = i
+	}
+	packed = appendOwn(packed, source[own:])
+	return append(make([]byte, 0, len(packed)), packed...)
+}
+
+func appendOwn(packed, own []byte) []byte {
+	return append(binary.AppendUvarint(packed, uint64(len(own))), own...)
+}
+
+func slot(word uint64, size int) int {
+	return int(word * 0x9E3779B185EBCA87 >> 40 & uint64(size-1)) //nolint:gosec // less than size
+}
+
+// common returns the number of bytes that two texts have in common at their beginnings.
+func common(a, b []byte) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// unpack returns the text that pack has packed with the same base.
+func unpack(base, packed []byte) string {
+	length, packed := uvarint(packed)
+	text := make([]byte, 0, length)
+	for len(packed) > 0 {
+		var own, n, from int
+		own, packed = uvarint(packed)
+		text, packed = append(text, packed[:own]...), packed[own:]
+		if len(packed) == 0 {
+			break
+		}
+		n, packed = uvarint(packed)
+		from, packed = uvarint(packed)
+		text = append(text, base[from:from+n]...)
+	}
+	return string(text)
+}
+
+func uvarint(data []byte) (int, []byte) {
+	v, n := binary.Uvarint(data)
+	return int(v), data[n:] //nolint:gosec // written by pack
+}
