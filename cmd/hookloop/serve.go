@@ -1,6 +1,10 @@
 package main
 
 import (
+	"context"
+	"sync"
+
+	"github.com/hookloop/hookloop/internal/footprint"
 	"github.com/hookloop/hookloop/server"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -20,6 +24,8 @@ func newServe() *cobra.Command {
 			if len(files) > 0 {
 				config.Declared = server.Files(files...)
 			}
+			footprint.CollectBySize()
+			defer keepSmall(cmd.Context())()
 			return server.Run(cmd.Context(), config)
 		},
 	}
@@ -28,6 +34,14 @@ func newServe() *cobra.Command {
 		"file or folder with the controllers to run in place of those of the cluster; - for stdin; repeatable")
 	bind(cmd.Flags(), &config)
 	return cmd
+}
+
+// keepSmall keeps the resident memory small until the returned function is called.
+func keepSmall(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { footprint.Keep(ctx) })
+	return func() { cancel(); running.Wait() }
 }
 
 // bind declares the flags. Flags of Metacontroller keep their names and meanings. The values in c

@@ -1,0 +1,96 @@
+// Package footprint keeps the resident memory of `hookloop serve` small. It chooses how much
+// garbage may lie between two collections, and gives back pages of the program that only its start
+// needed.
+//
+// It changes settings of the whole process, so that only the program calls it, and no package that
+// others embed. It does not limit memory: package server sets Go's soft limit. Its data comes from
+// the Go runtime and, on Linux, from /proc/self. Its functions are safe for concurrent use. Tests
+// read the settings and the resident pages of the test's own process.
+package footprint
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+const (
+	// startTime is the time after which most of the start is over, and interval that between two
+	// later rounds. The pages that a process uses come back within microseconds.
+	startTime, interval = 10 * time.Second, 5 * time.Minute
+	// A heap above large is collected at smallPercent of garbage, one below small at Go's default.
+	large, small = 32 << 20, 24 << 20
+	// Most of a large heap are bodies of cached objects, which have few pointers and cost a
+	// collection little. A small heap has more garbage than content: there, frequent collections
+	// cost CPU and save little.
+	smallPercent, defaultPercent = 50, 100
+)
+
+// Keep gives back pages of the program after its start and, from time to time, later ones, until
+// ctx ends. A failure is logged: the program then only takes more memory.
+func Keep(ctx context.Context) {
+	timer := time.NewTimer(startTime)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		if err := dropProgramPages(); err != nil {
+			logr.FromContextOrDiscard(ctx).V(1).Info("pages of the program stay resident", "error", err.Error())
+			return
+		}
+		timer.Reset(interval)
+	}
+}
+
+// CollectBySize lets the size of the live heap choose the percentage of garbage at which a
+// collection starts, from now on. It does nothing if the environment has GOGC.
+func CollectBySize() {
+	if os.Getenv("GOGC") == "" {
+		(&collector{percent: defaultPercent}).afterNext()
+	}
+}
+
+// collector sets the percentage after each collection. One collection is over before the next one
+// calls it.
+type collector struct{ percent int }
+
+// mark is an object without references: a collection finds it unreachable.
+type mark struct{ _ *int }
+
+// afterNext runs tune after the next collection.
+func (c *collector) afterNext() {
+	runtime.AddCleanup(&mark{}, func(c *collector) { c.tune(); c.afterNext() }, c)
+}
+
+func (c *collector) tune() {
+	if want := percentFor(liveHeap(), c.percent); want != c.percent {
+		c.percent = want
+		debug.SetGCPercent(want)
+	}
+}
+
+// percentFor returns the percentage for a live heap. Between the two sizes it stays as it is.
+func percentFor(live uint64, present int) int {
+	switch {
+	case live > large:
+		return smallPercent
+	case live < small:
+		return defaultPercent
+	}
+	return present
+}
+
+// liveHeap returns the bytes that the last collection has found in use.
+func liveHeap() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
