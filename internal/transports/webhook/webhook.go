@@ -50,6 +50,7 @@ type client struct {
 	timeout     time.Duration
 	connections *connections
 	etags       *etagCache
+	decoded     *decodedCache
 	memory      *budget.Share // for reading and decoding answers; nil means no limit
 	largeReads  chan struct{} // a semaphore of 1: held while a large answer is read
 }
@@ -90,9 +91,10 @@ func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 	if h.connections, err = c.connections(s, address, h.timeout, t.Secrets); err != nil {
 		return nil, err
 	}
+	h.decoded = newDecodedCache(t.Memory.Share(budget.Answers))
 	return &hook.Opened{
-		Hook: h, Address: redacted(address), Timeout: h.timeout,
-		Close: func() error { h.connections.close(); h.etags.close(); return nil },
+		Hook: h, Address: redacted(address), Timeout: h.timeout, Forget: h.decoded.forget,
+		Close: func() error { h.connections.close(); h.etags.close(); h.decoded.close(); return nil },
 	}, nil
 }
 
@@ -141,8 +143,8 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	return c.answer(ctx, q, last, response)
 }
 
-// answer decodes the response, or the cached answer if the hook confirmed it. The memory stays
-// reserved until the sync ends.
+// answer decodes the response, or the cached answer if the hook confirmed it. A response that equals
+// the previous one is not decoded again. The memory stays reserved until the sync ends.
 func (c *client) answer(
 	ctx context.Context,
 	q *hook.Question,
@@ -155,15 +157,18 @@ func (c *client) answer(
 	}
 	data := last.body
 	if !unchanged(last.tag, response) {
-		if data, err = c.body(ctx, response, lease); err != nil {
+		if data, err = c.body(ctx, response, lease, c.decoded.sizeOf(q)); err != nil {
 			lease.Release()
 			return nil, err
 		}
 	}
-	answer, err := c.decode(q, data, lease)
-	if err != nil {
-		lease.Release()
-		return nil, err
+	answer := c.decoded.get(q, data)
+	if answer == nil {
+		if answer, err = c.decode(q, data, lease); err != nil {
+			lease.Release()
+			return nil, err
+		}
+		c.decoded.put(q, data, answer)
 	}
 	hook.Hold(ctx, lease.Release)
 	if !unchanged(last.tag, response) {
@@ -172,41 +177,67 @@ func (c *client) answer(
 	return answer, nil
 }
 
-// body reads a response. It reserves memory before use. Large responses of a hook are read one at a
-// time, so that a hook that stalls them holds the memory of one only.
-func (c *client) body(ctx context.Context, response *http.Response, lease *budget.Lease) ([]byte, error) {
-	data, alone := make([]byte, 0, firstReadBytes), false
-	for {
-		n, err := response.Body.Read(data[len(data):cap(data)])
-		data = data[:len(data)+n]
-		trace.SpanFromContext(ctx).SetAttributes(attribute.Int("hookloop.hook.response_bytes", len(data)))
-		switch {
-		case len(data) > MaxAnswerBytes:
-			return nil, c.fail(hook.Invalid, fmt.Errorf("the answer is larger than %d bytes", MaxAnswerBytes))
-		case errors.Is(err, io.EOF):
-			return data, nil
-		case err != nil:
-			return nil, c.requestError(ctx, fmt.Errorf("reading the answer: %w", err))
-		case len(data) < cap(data):
-			continue
-		}
-		larger := min(2*cap(data), MaxAnswerBytes+1)
-		if !alone && larger > largeBytes {
-			select {
-			case c.largeReads <- struct{}{}:
-				defer func() { <-c.largeReads }()
-			case <-ctx.Done():
-				return nil, c.requestError(ctx, fmt.Errorf("another large answer is being read: %w", ctx.Err()))
+// body reads a response, of about the expected size. It reserves memory before use. Large
+// responses of a hook are read one at a time, so that a hook that stalls them holds the memory of
+// one only.
+func (c *client) body(
+	ctx context.Context, response *http.Response, lease *budget.Lease, expected int,
+) ([]byte, error) {
+	var data []byte
+	turn := turn{turns: c.largeReads}
+	defer turn.end()
+	for size := max(firstReadBytes, min(expected, MaxAnswerBytes)+1); ; size = min(2*size, MaxAnswerBytes+1) {
+		if size > largeBytes {
+			if err := turn.begin(ctx); err != nil {
+				return nil, c.requestError(ctx, err)
 			}
-			alone = true
 		}
-		if err := lease.Resize(int64(larger + len(data))); err != nil { // both buffers exist during the copy
+		if err := lease.Resize(int64(size + len(data))); err != nil { // both buffers exist during the copy
 			return nil, c.budgetError(err)
 		}
-		data = append(make([]byte, 0, larger), data...)
-		if err := lease.Resize(int64(larger)); err != nil {
+		data = append(make([]byte, 0, size), data...)
+		if err := lease.Resize(int64(size)); err != nil {
 			return nil, c.budgetError(err)
 		}
+		for len(data) < cap(data) {
+			n, err := response.Body.Read(data[len(data):cap(data)])
+			data = data[:len(data)+n]
+			trace.SpanFromContext(ctx).SetAttributes(attribute.Int("hookloop.hook.response_bytes", len(data)))
+			switch {
+			case len(data) > MaxAnswerBytes:
+				return nil, c.fail(hook.Invalid, fmt.Errorf("the answer is larger than %d bytes", MaxAnswerBytes))
+			case errors.Is(err, io.EOF):
+				return data, nil
+			case err != nil:
+				return nil, c.requestError(ctx, fmt.Errorf("reading the answer: %w", err))
+			}
+		}
+	}
+}
+
+// turn is a reader's turn to read a large answer.
+type turn struct {
+	turns chan struct{} // a semaphore of 1
+	begun bool
+}
+
+// begin waits until no other reader has the turn.
+func (t *turn) begin(ctx context.Context) error {
+	if t.begun {
+		return nil
+	}
+	select {
+	case t.turns <- struct{}{}:
+		t.begun = true
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("another large answer is being read: %w", ctx.Err())
+	}
+}
+
+func (t *turn) end() {
+	if t.begun {
+		<-t.turns
 	}
 }
 
