@@ -35,7 +35,33 @@ type previousPlan struct {
 	observed view.Set
 	// open are the places of children that were not found converged, in order.
 	open []int
-	at   map[object.Ref]int
+	// at has the places of the children by name; nil for a few children.
+	at map[object.Ref]int
+}
+
+// maxScanned is the number of children up to which they are searched one after the other: a map
+// would take more memory than they do.
+const maxScanned = 16
+
+// index makes at for the children, if there are many.
+func (p *previousPlan) index(children []Child) {
+	if p.at = nil; len(children) <= maxScanned {
+		return
+	}
+	p.at = make(map[object.Ref]int, len(children))
+	for i, c := range children {
+		p.at[c.Ref] = i
+	}
+}
+
+// place returns the place of a child.
+func (p *previousPlan) place(ref object.Ref) (int, bool) {
+	if p.at == nil {
+		place := slices.IndexFunc(p.children, func(c Child) bool { return c.Ref == ref })
+		return place, place >= 0
+	}
+	place, found := p.at[ref]
+	return place, found
 }
 
 // sameScope returns the children of the previous answer if that was read under the same scope.
@@ -120,7 +146,7 @@ func (r *Previous) changed(in Input, desired []Child) ([]int, bool) {
 	}
 	places, known := slices.Clone(r.plan.open), true
 	object.Compare(r.plan.observed.Set, in.Observed.Children.Set, func(ref object.Ref) {
-		place, found := r.plan.at[ref]
+		place, found := r.plan.place(ref)
 		places, known = append(places, place), known && found
 	})
 	if !known {
@@ -137,10 +163,7 @@ func (r *Previous) keepPlan(observed view.Set, desired []Child, open []int) {
 	}
 	p := &r.plan
 	if len(p.children) != len(desired) || len(desired) == 0 || &p.children[0] != &desired[0] {
-		p.at = make(map[object.Ref]int, len(desired))
-		for i, c := range desired {
-			p.at[c.Ref] = i
-		}
+		p.index(desired)
 	}
 	p.children, p.observed, p.open = desired, observed, open
 }

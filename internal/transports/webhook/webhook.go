@@ -143,8 +143,8 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	return c.answer(ctx, q, last, response)
 }
 
-// answer decodes the response, or the cached answer if the hook confirmed it. A response that equals
-// the previous one is not decoded again. The memory stays reserved until the sync ends.
+// answer decodes the response, or the cached answer if the hook confirmed it. A response that
+// equals the previous one is not decoded again. The memory stays reserved until the sync ends.
 func (c *client) answer(
 	ctx context.Context,
 	q *hook.Question,
@@ -186,7 +186,11 @@ func (c *client) body(
 	var data []byte
 	turn := turn{turns: c.largeReads}
 	defer turn.end()
-	for size := max(firstReadBytes, min(expected, MaxAnswerBytes)+1); ; size = min(2*size, MaxAnswerBytes+1) {
+	size := max(firstReadBytes, min(expected, MaxAnswerBytes)+1)
+	if n := response.ContentLength; n >= 0 && n < firstReadBytes { // it was reserved by the caller
+		size = int(n) + 1
+	}
+	for ; ; size = min(max(firstReadBytes, 2*size), MaxAnswerBytes+1) {
 		if size > largeBytes {
 			if err := turn.begin(ctx); err != nil {
 				return nil, c.requestError(ctx, err)
