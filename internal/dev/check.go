@@ -17,10 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// check finds, before anything is written, the faults that no sync could get over: parents of a
-// resource that neither the cluster nor a file has, and missing rights. It takes out the CRDs that
+// check finds, before anything is written, the faults that no sync could get over: controllers that
+// an engine in the cluster runs, too, parents of a resource that neither the cluster nor a file has,
+// and missing rights. It takes out the CRDs that
 // the user may not apply, if the cluster serves their resources.
 func (s *session) check(ctx context.Context, d *declared) error {
+	if err := s.refuseRivals(ctx, d.controllers); err != nil {
+		return err
+	}
 	known, err := catalog.Of(ctx, s.cluster.typed.Discovery(), d.crdFiles)
 	if err != nil {
 		return err

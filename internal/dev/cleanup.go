@@ -27,18 +27,24 @@ func (s *session) cleanup(ctx, engine context.Context) error {
 	if engine.Err() != nil {
 		return nil
 	}
-	var faults []error
-	for _, crd := range s.declared.crds {
-		if err := s.removeCRD(ctx, crd.GetName()); err != nil {
-			faults = append(faults, fmt.Errorf("cleanup of CustomResourceDefinition %s: %w", crd.GetName(), err))
-		}
-	}
+	faults := []error{s.removeCRDs(ctx)}
 	if err := s.replace(nil); err != nil {
 		faults = append(faults, err)
 	}
 	for _, c := range s.declared.controllers {
 		if err := s.awaitFinalizers(ctx, c); err != nil {
 			faults = append(faults, fmt.Errorf("cleanup of finalizers: %w", err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// removeCRDs removes the CRDs that the session has made, with their objects.
+func (s *session) removeCRDs(ctx context.Context) error {
+	var faults []error
+	for _, name := range s.applied {
+		if err := s.removeCRD(ctx, name); err != nil {
+			faults = append(faults, fmt.Errorf("cleanup of CustomResourceDefinition %s: %w", name, err))
 		}
 	}
 	return errors.Join(faults...)

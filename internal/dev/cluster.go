@@ -93,17 +93,20 @@ func (c *cluster) await(ctx context.Context) error {
 
 // refuseRivals refuses a controller that an engine in the cluster runs, too: both would write the
 // same objects.
-func (c *cluster) refuseRivals(ctx context.Context, controllers []*unstructured.Unstructured) error {
+func (s *session) refuseRivals(ctx context.Context, controllers []*unstructured.Unstructured) error {
 	for _, own := range controllers {
 		kind, _ := hook.DescriptorOf(own.GetKind())
-		_, err := c.client.Resource(v1alpha1.GroupVersion.WithResource(kind.Plural)).
+		_, err := s.cluster.client.Resource(v1alpha1.GroupVersion.WithResource(kind.Plural)).
 			Get(ctx, own.GetName(), metav1.GetOptions{})
 		switch {
 		case err == nil:
 			name := displayName(own.GetKind(), own.GetName())
 			return fmt.Errorf("the cluster has the %s %q, too, and two engines would write the same objects; take over some "+
 				"of its parents with --intercept %s, or delete it there", own.GetKind(), own.GetName(), name)
-		case apierrors.IsNotFound(err) || apierrors.IsForbidden(err): // then it is not known
+		case apierrors.IsForbidden(err):
+			s.print.notef("whether an engine in the cluster runs %s, too, cannot be checked: %v",
+				displayName(own.GetKind(), own.GetName()), err)
+		case apierrors.IsNotFound(err):
 		default:
 			return err
 		}

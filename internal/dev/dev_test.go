@@ -202,3 +202,48 @@ func TestCleanupWithoutEngine(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestStdinIsReadOnce reads the file "-" again from memory when another file has changed.
+func TestStdinIsReadOnce(t *testing.T) {
+	const controller = `{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController",
+		"metadata":{"name":"web"},"spec":{"parentResource":{"apiVersion":"example.com/v1","resource":"webs"},
+		"hooks":{"sync":{"webhook":{"url":"http://127.0.0.1:1/sync"}}}}}`
+	in, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := os.Stdin
+	os.Stdin = in
+	t.Cleanup(func() { os.Stdin = before })
+	if _, err := out.WriteString(controller); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := &session{Options: &Options{Files: []string{"-"}}}
+	if s.stdin, err = s.readStdin(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		d, err := s.read()
+		if err != nil || len(d.controllers) != 1 {
+			t.Fatalf("got %+v, %v, expected one controller", d, err)
+		}
+	}
+}
+
+// TestFixedManifestStartsTheHook starts a hook that has ended when a manifest changes, as the line
+// about its end promises.
+func TestFixedManifestStartsTheHook(t *testing.T) {
+	var out strings.Builder
+	p := &printer{out: &out}
+	s := &session{
+		Options: &Options{Command: []string{"/nonexistent/hook"}, Files: []string{"controller.yaml"}},
+		print:   p, observer: newObserver(p), declared: &declared{},
+	}
+	s.handle(t.Context(), []string{"controller.yaml"})
+	if !strings.Contains(out.String(), "controller.yaml changed: the hook is started again") {
+		t.Errorf("got %q, expected a start of the hook", out.String())
+	}
+}

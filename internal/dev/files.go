@@ -1,7 +1,9 @@
 package dev
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,9 +23,22 @@ type declared struct {
 	crdFiles        []*manifests.CRD
 }
 
+// readStdin reads the file "-", if there is one: each later change of a file reads all of them again.
+func (o *Options) readStdin() ([]byte, error) {
+	if !slices.Contains(o.Files, "-") {
+		return nil, nil
+	}
+	data, err := io.ReadAll(io.LimitReader(os.Stdin, manifests.MaxBytes+1)) // Read refuses what is longer
+	if err != nil {
+		return nil, fmt.Errorf("-f -: %w", err)
+	}
+	return data, nil
+}
+
 // read reads the files, and selects the controllers.
-func (o *Options) read() (*declared, error) {
-	set, err := manifests.Read(os.Stdin, o.Files...)
+func (s *session) read() (*declared, error) {
+	o := s.Options
+	set, err := manifests.Read(bytes.NewReader(s.stdin), o.Files...)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/internal/filewatch"
+	"github.com/hookloop/hookloop/internal/sleep"
 	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -20,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 )
 
 // Gateway is the gateway at which the hook of an intercept dials in.
@@ -33,8 +35,13 @@ type Gateway struct {
 	Namespace, Name, Labels string
 }
 
-// tokenSeconds is the lifetime of a token; it is renewed after half of it.
-const tokenSeconds = 3600
+const (
+	// tokenSeconds is the lifetime of a token; it is renewed after half of it.
+	tokenSeconds = 3600
+	renewAfter   = tokenSeconds / 2 * time.Second
+	// retryAfter is the time after which a failed renewal is tried again.
+	retryAfter = time.Minute
+)
 
 // target is the controller of an intercept.
 type target struct {
@@ -192,18 +199,14 @@ func (s *session) runIntercept(ctx context.Context, t target, renew func(context
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return filewatch.Watch(ctx, s.watched(), nil) })
 	group.Go(func() error {
-		ticker := time.NewTicker(tokenSeconds / 2 * time.Second)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-ticker.C:
-				if err := renew(ctx); err != nil {
-					s.complain(ctx, err)
-				}
+		for next := renewAfter; sleep.For(ctx.Done(), clock.RealClock{}, next); {
+			next = renewAfter
+			if err := renew(ctx); err != nil {
+				next = retryAfter
+				s.complain(ctx, fmt.Errorf("%w; it is tried again after %s", err, retryAfter))
 			}
 		}
+		return nil
 	})
 	group.Go(func() error {
 		s.followConditions(ctx, t)
@@ -223,13 +226,19 @@ func (s *session) runIntercept(ctx context.Context, t target, renew func(context
 func (s *session) followConditions(ctx context.Context, t target) {
 	ticker := time.NewTicker(conditionInterval)
 	defer ticker.Stop()
+	fault := ""
 	for {
 		o, err := s.cluster.client.Resource(t.resource).Get(ctx, t.name, metav1.GetOptions{})
 		if apierrors.IsForbidden(err) {
 			s.print.notef("the conditions of %s cannot be printed: %v", s.Intercept, err)
 			return
 		}
+		if text := fmt.Sprint(err); err != nil && text != fault { // once, not each second
+			fault = text
+			s.complain(ctx, fmt.Errorf("conditions of %s: %w", s.Intercept, err))
+		}
 		if err == nil {
+			fault = ""
 			s.observer.Reported(displayName(t.kind.Declared, t.name), conditionsOf(o))
 		}
 		select {

@@ -19,6 +19,9 @@ type observer struct {
 	// hookDown reports that the hook is being restarted: syncs that do not reach it are not printed.
 	hookDown atomic.Bool
 
+	// records makes it record what the engine has created, for a cleanup.
+	records bool
+
 	mu         sync.Mutex // guards the fields below
 	conditions map[string]hook.Condition
 	made       map[types.UID]madeObject
@@ -42,7 +45,9 @@ var unreached = []string{string(hook.Unreachable), string(hook.TimedOut)}
 
 // Synced implements server.Observer.
 func (o *observer) Synced(s server.Sync) {
-	o.record(s.Writes)
+	if o.records {
+		o.record(s.Writes)
+	}
 	if o.hookDown.Load() && slices.Contains(unreached, s.Result) || s.Result == "gone" && len(s.Writes) == 0 {
 		return
 	}

@@ -25,6 +25,11 @@ type session struct {
 	observer *observer
 	cluster  *cluster
 	declared *declared
+	// applied are the names of the CRDs that the session has applied, also of those that have left
+	// the files since.
+	applied []string
+	// stdin is what the file "-" has.
+	stdin []byte
 	// process is the running hook; nil without a command, and while the hook does not run.
 	process *hookprocess.Process
 	output  *hookOutput
@@ -54,8 +59,12 @@ func Run(ctx context.Context, o Options) error {
 	case o.Intercept != "":
 		return s.intercept(ctx)
 	}
+	s.observer.records = o.Cleanup
 	var err error
-	if s.declared, err = o.read(); err != nil {
+	if s.stdin, err = o.readStdin(); err != nil {
+		return err
+	}
+	if s.declared, err = s.read(); err != nil {
 		return err
 	}
 	if o.Local {
@@ -70,9 +79,6 @@ func Run(ctx context.Context, o Options) error {
 // develop runs the controllers of the files on the cluster.
 func (s *session) develop(ctx context.Context) error {
 	s.print.notef("cluster %q at %s", s.cluster.context, s.cluster.config.Host)
-	if err := s.cluster.refuseRivals(ctx, s.declared.controllers); err != nil {
-		return err
-	}
 	if err := s.check(ctx, s.declared); err != nil {
 		return err
 	}
@@ -81,6 +87,9 @@ func (s *session) develop(ctx context.Context) error {
 		return err
 	}
 	if err := s.applyCRDs(ctx); err != nil {
+		if s.Cleanup {
+			err = errors.Join(err, s.removeCRDs(context.WithoutCancel(ctx)))
+		}
 		return err
 	}
 	return s.run(ctx)
@@ -88,6 +97,11 @@ func (s *session) develop(ctx context.Context) error {
 
 // applyCRDs applies the CRDs of the files.
 func (s *session) applyCRDs(ctx context.Context) error {
+	for _, crd := range s.declared.crds {
+		if !slices.Contains(s.applied, crd.GetName()) {
+			s.applied = append(s.applied, crd.GetName())
+		}
+	}
 	return s.cluster.applyCRDs(ctx, s.declared.crds, func(name string, created bool) {
 		verb := "changed"
 		if created {
@@ -277,7 +291,7 @@ func exitText(err error) string {
 }
 
 // handle reads the manifests again if one of them has changed, and starts the hook again if another
-// file has.
+// file has, or if it does not run.
 func (s *session) handle(ctx context.Context, paths []string) {
 	manifests, others := 0, []string{}
 	for _, path := range paths {
@@ -295,10 +309,15 @@ func (s *session) handle(ctx context.Context, paths []string) {
 			s.complain(ctx, err)
 		}
 	}
-	if len(others) == 0 || len(s.Command) == 0 {
+	if len(s.Command) == 0 || len(others) == 0 && s.process != nil {
 		return
 	}
-	s.print.notef("%s changed: the hook is started again", strings.Join(few(others), ", "))
+	s.print.notef("%s changed: the hook is started again", strings.Join(few(paths), ", "))
+	s.restart(ctx)
+}
+
+// restart starts the hook again, and makes the engine sync all parents.
+func (s *session) restart(ctx context.Context) {
 	s.observer.hookDown.Store(true)
 	s.stopHook()
 	if err := s.startHook(ctx); err != nil {

@@ -14,7 +14,8 @@ import (
 
 // The limits of one Read. The bundles of CRDs of large projects have about 5 MB.
 const (
-	maxBytes     = 32 << 20
+	// MaxBytes limits all files together.
+	MaxBytes     = 32 << 20
 	maxFiles     = 2_000
 	maxDocuments = 20_000
 	// maxMarks limits the characters that can begin a node of YAML. The parser needs about 250
@@ -29,7 +30,7 @@ const (
 type limits struct{ bytes, documents, marks, expanded int }
 
 func newLimits() *limits {
-	return &limits{bytes: maxBytes, documents: maxDocuments, marks: maxMarks, expanded: maxExpanded}
+	return &limits{bytes: MaxBytes, documents: maxDocuments, marks: maxMarks, expanded: maxExpanded}
 }
 
 const stdinName = "-"
@@ -131,7 +132,7 @@ func (s source) read(stdin io.Reader, l *limits) ([]byte, error) {
 		return nil, failed(s.name, err)
 	}
 	if l.bytes -= len(data); l.bytes < 0 {
-		return nil, faultf(Position{File: s.name}, "the files have more than %d MiB in total, expected less", maxBytes>>20)
+		return nil, faultf(Position{File: s.name}, "the files have more than %d MiB in total, expected less", MaxBytes>>20)
 	}
 	return bytes.TrimPrefix(data, []byte("\ufeff")), nil
 }
