@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/hookloop/hookloop/engine/hook"
 )
 
@@ -19,6 +21,11 @@ const (
 	timeLayout = "20060102T150405.000000000Z"
 	temporary  = ".recording-"
 	extension  = ".json"
+	// fileDepth is the number of folders between DIR and a recording.
+	fileDepth = 2
+	// abandoned is the age of temporary files of processes that have ended; another process may be
+	// writing a younger one.
+	abandoned = time.Hour
 	// maxName bounds the name of a folder, in bytes.
 	maxName = 200
 )
@@ -55,15 +62,23 @@ func openFolder(s Settings) (*folder, error) {
 		return nil, err
 	}
 	err = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+		switch depth := strings.Count(path, "/"); {
+		case err != nil:
 			return err
-		}
-		if strings.HasPrefix(entry.Name(), temporary) { // of a process that has ended
-			return root.Remove(path)
+		case entry.IsDir() && depth >= fileDepth: // not of this package
+			return fs.SkipDir
+		case entry.IsDir() || depth != fileDepth:
+			return nil
 		}
 		info, err := entry.Info()
-		if err != nil || !isRecording(entry.Name()) {
+		if err != nil {
 			return err
+		}
+		if strings.HasPrefix(entry.Name(), temporary) && time.Since(info.ModTime()) > abandoned {
+			return root.Remove(path) // of a process that has ended
+		}
+		if !isRecording(entry.Name()) {
+			return nil
 		}
 		path = filepath.Join(s.Dir, path)
 		f.add(&kept{parent: filepath.Dir(path), path: path, bytes: info.Size()})
@@ -94,8 +109,11 @@ func checkWritable(dir string) error {
 
 // isRecording reports whether a file has the name of a recording.
 func isRecording(name string) bool {
-	return strings.HasSuffix(name, extension) && len(name) > len(timeLayout) && name[8] == 'T' &&
-		name[len(timeLayout)-1] == 'Z'
+	if !strings.HasSuffix(name, extension) || len(name) < len(timeLayout) {
+		return false
+	}
+	_, err := time.Parse(timeLayout, name[:len(timeLayout)])
+	return err == nil
 }
 
 func (f *folder) add(k *kept) {
@@ -136,7 +154,8 @@ func folderName(q *hook.Question) string {
 	return strings.TrimPrefix(name, "_")
 }
 
-// segment returns a text as one segment of a path.
+// segment returns a text as one segment of a path. A text that is changed for that gets a hash, so
+// that no two texts have one segment.
 func segment(text string) string {
 	safe := strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || r == '.' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -146,6 +165,9 @@ func segment(text string) string {
 	}, text)
 	if safe = strings.TrimLeft(safe, "."); len(safe) > maxName {
 		safe = safe[:maxName]
+	}
+	if safe != text {
+		safe += fmt.Sprintf("-%016x", xxhash.Sum64String(text))
 	}
 	return safe
 }
