@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/object"
@@ -147,7 +148,7 @@ func (s *source) readAll(
 		places[refs[i].Name] = i
 	}
 	options := metav1.ListOptions{Limit: pageSize}
-	for {
+	for range maxPages {
 		page, err := s.objects.Resource(r.GroupVersionResource).Namespace(namespace).List(ctx, options)
 		if err != nil {
 			for _, i := range wanted {
@@ -170,4 +171,17 @@ func (s *source) readAll(
 			return nil
 		}
 	}
+	s.unread(r, wanted, found)
+	return nil
+}
+
+// unread notes the wanted objects beyond the first maxPages pages.
+func (s *source) unread(r resource, wanted []int, found []graph.Found) {
+	why := fmt.Sprintf("more than %d objects, of which the first were read", maxPages*pageSize)
+	for _, i := range wanted {
+		if found[i].Object == nil && found[i].Unknown == "" {
+			found[i].Unknown = why
+		}
+	}
+	s.note(r, why)
 }

@@ -92,7 +92,8 @@ func sweepTempDirs() {
 // when the process ends; children do not inherit it. The error is fs.ErrNotExist if the folder has
 // vanished, and syscall.EWOULDBLOCK if it is locked.
 func lockDir(dir string) (*os.File, error) {
-	lock, err := os.Open(dir) //nolint:gosec // a folder of this package's own choice, or its caller's
+	// O_DIRECTORY: to open a FIFO of the name would block
+	lock, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY, 0) //nolint:gosec // this package's own choice, or its caller's
 	if err != nil {
 		return nil, err
 	}
