@@ -9,7 +9,7 @@ import (
 // CustomResourceDefinition, the required ones and the defaults.
 func (s *subject) sample(r object.Resource) map[string]any {
 	if known, found := samplesByKind()[object.KindString(r.GVK)]; found {
-		m := runtime.DeepCopyJSON(integers(known).(map[string]any))
+		m := integers(known).(map[string]any)
 		setBuiltinDefaults(r.GVK, m)
 		return m
 	}
@@ -73,17 +73,21 @@ func sampleFields(schema map[string]any, depth int) map[string]any {
 	return fields
 }
 
-// integers returns a value of YAML with integers in place of floats.
+// integers returns a copy of a value of YAML with integers in place of floats.
 func integers(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
+		changed := make(map[string]any, len(v))
 		for key, inner := range v {
-			v[key] = integers(inner)
+			changed[key] = integers(inner)
 		}
+		return changed
 	case []any:
+		changed := make([]any, len(v))
 		for i, inner := range v {
-			v[i] = integers(inner)
+			changed[i] = integers(inner)
 		}
+		return changed
 	}
 	return integer(value)
 }
