@@ -199,10 +199,26 @@ func (c *Cluster) startManager(ctx context.Context) (err error) {
 	return c.awaitManager(ctx)
 }
 
+// awaitManager waits until the controller manager is healthy. One that ends, because the API server
+// has restarted during its own start, is started again, as a kubelet would.
 func (c *Cluster) awaitManager(ctx context.Context) error {
-	return c.ControllerManager.Await(ctx, func(ctx context.Context) error {
-		return c.ready(ctx, fmt.Sprintf("https://127.0.0.1:%d/healthz", c.ports.manager))
-	})
+	const most = 3
+	for starts := 1; ; starts++ {
+		err := c.ControllerManager.Await(ctx, func(ctx context.Context) error {
+			return c.ready(ctx, fmt.Sprintf("https://127.0.0.1:%d/healthz", c.ports.manager))
+		})
+		select {
+		case <-c.ControllerManager.Done():
+		default:
+			return err
+		}
+		if starts == most {
+			return fmt.Errorf("kube-controller-manager ends at each start: %w", errors.Join(c.ControllerManager.Err(), err))
+		}
+		if err := c.ControllerManager.Restart(); err != nil {
+			return err
+		}
+	}
 }
 
 // ready requests a health endpoint.

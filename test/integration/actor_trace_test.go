@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hookloop/hookloop/test/kit"
 	"go.opentelemetry.io/otel/trace"
 )
 
@@ -15,11 +16,14 @@ import (
 func TestActorsInOneTrace(t *testing.T) {
 	k, running := startDatabase(t)
 	k.Apply("apiVersion: $GROUP/v1\nkind: MatrixOneCluster\nmetadata: {name: mo, namespace: $NS}\nspec: {size: 3}")
+	// Both wait now: their next reconciles, because a dependency is ready, belong to other traces.
+	awaitActor(k, "DNGroup", "mo", "DependenciesMet", "False", "")
+	awaitActor(k, "CNGroup", "mo", "DependenciesMet", "False", "")
 	for _, tier := range []string{"log-mo", "dn-mo", "cn-mo"} {
 		makeReady(k, tier, "true")
 	}
 	awaitActor(k, "MatrixOneCluster", "mo", "Ready", "True", "it runs")
-	wantTrace(t, running, "reconcile cluster", "action Sync", "create LogService."+k.Group+"/v1", "reconcile log",
+	wantTrace(k, running, "reconcile cluster", "action Sync", "create LogService."+k.Group+"/v1", "reconcile log",
 		"reconcile dn", "reconcile cn", "action CreateConfig", "create ConfigMap.v1")
 
 	running.spans.Reset()
@@ -30,7 +34,7 @@ func TestActorsInOneTrace(t *testing.T) {
 		}
 		return nil
 	})
-	second := wantTrace(t, running, "reconcile cluster", "action Sync", "update CNGroup."+k.Group+"/v1", "reconcile log",
+	second := wantTrace(k, running, "reconcile cluster", "action Sync", "update CNGroup."+k.Group+"/v1", "reconcile log",
 		"reconcile dn", "reconcile cn", "action Resize", "update ConfigMap.v1")
 
 	running.spans.Reset()
@@ -49,9 +53,19 @@ func TestActorsInOneTrace(t *testing.T) {
 	})
 }
 
-// wantTrace expects that one trace has spans with all of the names, and returns it.
-func wantTrace(t *testing.T, a *actors, names ...string) trace.TraceID {
-	t.Helper()
+// wantTrace waits until one trace has spans with all of the names, and returns it. A span ends after
+// the write that shows its effect.
+func wantTrace(k *kit.Kit, a *actors, names ...string) (found trace.TraceID) {
+	k.Helper()
+	k.Eventually("one trace has all spans", func() (err error) {
+		found, err = traceOf(a, names)
+		return err
+	})
+	return found
+}
+
+// traceOf returns the trace that has spans with all of the names.
+func traceOf(a *actors, names []string) (trace.TraceID, error) {
 	traces := map[trace.TraceID]bool{}
 	for _, s := range a.spans.GetSpans() {
 		traces[s.SpanContext.TraceID()] = true
@@ -61,14 +75,13 @@ func wantTrace(t *testing.T, a *actors, names ...string) trace.TraceID {
 		present := namesIn(a, id)
 		missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(present, name) })
 		if len(missing) == 0 {
-			return id
+			return id, nil
 		}
 		if best == nil || len(missing) < len(best) {
 			best = missing
 		}
 	}
-	t.Errorf("none of %d traces has all spans; the best lacks %q", len(traces), best)
-	return trace.TraceID{}
+	return trace.TraceID{}, fmt.Errorf("none of %d traces has all spans; the best lacks %q", len(traces), best)
 }
 
 // namesIn returns the names of the spans of a trace.

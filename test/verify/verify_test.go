@@ -27,8 +27,7 @@ type example struct {
 	// folder is below examples.
 	folder string
 	hook   proc.Spec
-	// controller and parent are files of the folder. Without a parent, the first document of
-	// prove.sh is one.
+	// controller and parent are files of the folder; the first parent of the latter is used.
 	controller, parent string
 }
 
@@ -70,21 +69,21 @@ func examples() []example {
 			controller: "controller-webhook.yaml", parent: "website.yaml"},
 		{folder: "hello-grpc", hook: program("hello-grpc"), parent: "hello.yaml"},
 		{folder: "hello-webhook", hook: python("hello-webhook", "hook.py"), parent: "hello.yaml"},
-		{folder: "bluegreen", hook: python("bluegreen", "hook.py")},
-		{folder: "catset", hook: node("catset", "hook.mjs")},
-		{folder: "cluster-parent", hook: python("cluster-parent", "hook.py")},
-		{folder: "configmap-propagation", hook: python("configmap-propagation", "hook.py")},
+		{folder: "bluegreen", hook: python("bluegreen", "hook.py"), parent: "shop.yaml"},
+		{folder: "catset", hook: node("catset", "hook.mjs"), parent: "cat.yaml"},
+		{folder: "cluster-parent", hook: python("cluster-parent", "hook.py"), parent: "team.yaml"},
+		{folder: "configmap-propagation", hook: python("configmap-propagation", "hook.py"), parent: "settings.yaml"},
 		{folder: "crd-roles", hook: python("crd-roles", "hook.py"), parent: "crd.yaml"},
-		{folder: "global-configmap", hook: program("global-configmap")},
-		{folder: "indexed-job", hook: python("indexed-job", "hook.py")},
-		{folder: "namespace-defaults", hook: python("namespace-defaults", "hook.py")},
-		{folder: "secret-propagation", hook: node("secret-propagation", "hook.mjs")},
+		{folder: "global-configmap", hook: program("global-configmap"), parent: "motd.yaml"},
+		{folder: "indexed-job", hook: python("indexed-job", "hook.py"), parent: "count.yaml"},
+		{folder: "namespace-defaults", hook: python("namespace-defaults", "hook.py"), parent: "teams.yaml"},
+		{folder: "secret-propagation", hook: node("secret-propagation", "hook.mjs"), parent: "password.yaml"},
 		{name: "snapshot-schedule in Python", folder: "snapshot-schedule", hook: pythonSDK("snapshot-schedule", "stream.py"),
 			parent: "nightly.yaml"},
 		{name: "snapshot-schedule as a webhook", folder: "snapshot-schedule", controller: "controller-webhook.yaml",
 			hook: python("snapshot-schedule", "schedule.py"), parent: "nightly.yaml"},
 		{folder: "tenant", hook: python("tenant", "hook.py"), parent: "tenant.yaml"},
-		{folder: "service-per-pod", hook: program("jsonnet-hook", examplePath("service-per-pod"))},
+		{folder: "service-per-pod", hook: program("jsonnet-hook", examplePath("service-per-pod")), parent: "db.yaml"},
 	}
 }
 
@@ -149,37 +148,37 @@ func (e example) flags(t *testing.T) []string {
 	if crd := examplePath(e.folder, "crd.yaml"); exists(crd) {
 		flags = append(flags, "--controller="+crd)
 	}
-	parent := examplePath(e.folder, e.parent)
-	if e.parent == "" {
-		parent = filepath.Join(t.TempDir(), "parent.yaml")
-		if err := os.WriteFile(parent, applied(t, e.folder), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	if strings.HasPrefix(e.hook.Args[0], "--listen") && e.folder != "service-per-pod" || strings.Contains(e.name, "in ") {
 		flags = append(flags, "--insecure")
 	}
-	return append(flags, "--parent="+parent)
+	return append(flags, "--parent="+e.first(t))
+}
+
+// first returns a file with the first of the example's objects of a kind of the examples.
+func (e example) first(t *testing.T) string {
+	t.Helper()
+	all, err := os.ReadFile(examplePath(e.folder, e.parent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents := bytes.Split(all, []byte("\n---\n"))
+	document := documents[0]
+	for _, d := range documents {
+		if bytes.Contains(d, []byte("apiVersion: examples.hookloop.dev/")) {
+			document = d
+			break
+		}
+	}
+	file := filepath.Join(t.TempDir(), e.parent)
+	if err := os.WriteFile(file, document, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 func exists(file string) bool {
 	_, err := os.Stat(file)
 	return err == nil
-}
-
-// applied returns the first document that an example's prove.sh applies.
-func applied(t *testing.T, folder string) []byte {
-	t.Helper()
-	script, err := os.ReadFile(examplePath(folder, "prove.sh"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, found := bytes.Cut(script, []byte("<<YAML\n"))
-	document, _, ends := bytes.Cut(rest, []byte("\nYAML\n"))
-	if !found || !ends {
-		t.Fatalf("examples/%s/prove.sh applies no document", folder)
-	}
-	return bytes.ReplaceAll(document, []byte(`\$`), []byte("$"))
 }
 
 // report is the used part of the command's report.
