@@ -18,9 +18,8 @@ import (
 )
 
 // check finds, before anything is written, the faults that no sync could get over: controllers that
-// an engine in the cluster runs, too, parents of a resource that neither the cluster nor a file has,
-// and missing rights. It takes out the CRDs that
-// the user may not apply, if the cluster serves their resources.
+// an engine in the cluster runs, too, parents of a resource that is declared nowhere, and missing
+// rights. It takes out the CRDs that the user may not apply, if the cluster serves their resources.
 func (s *session) check(ctx context.Context, d *declared) error {
 	if err := s.refuseRivals(ctx, d.controllers); err != nil {
 		return err

@@ -23,12 +23,12 @@ type declared struct {
 	crdFiles        []*manifests.CRD
 }
 
-// readStdin reads the file "-", if there is one: each later change of a file reads all of them again.
+// readStdin reads the file "-", if there is one. Each later change of a file reads all files again.
 func (o *Options) readStdin() ([]byte, error) {
 	if !slices.Contains(o.Files, "-") {
 		return nil, nil
 	}
-	data, err := io.ReadAll(io.LimitReader(os.Stdin, manifests.MaxBytes+1)) // Read refuses what is longer
+	data, err := io.ReadAll(io.LimitReader(os.Stdin, manifests.MaxBytes+1)) // Read refuses a longer text
 	if err != nil {
 		return nil, fmt.Errorf("-f -: %w", err)
 	}

@@ -14,7 +14,8 @@ func TestFilesOfOthers(t *testing.T) {
 	dir := t.TempDir()
 	const recorded = "20261123T070000.000000000Z-sync.json"
 	kept := []string{
-		"notes/" + recorded, "composite-web/shop_a/old/" + recorded, "composite-web/shop_a/20261123T07000x.000000000Z-sync.json",
+		"notes/" + recorded, "composite-web/shop_a/old/" + recorded,
+		"composite-web/shop_a/20261123T07000x.000000000Z-sync.json",
 		"composite-web/shop_a/" + temporary + "young", "src/" + temporary + "rules",
 	}
 	gone := []string{"composite-web/shop_a/" + recorded, "composite-web/shop_a/" + temporary + "old"}

@@ -53,8 +53,8 @@ func TestActorsInOneTrace(t *testing.T) {
 	})
 }
 
-// wantTrace waits until one trace has spans with all of the names, and returns it. A span ends after
-// the write that shows its effect.
+// wantTrace waits until one trace has spans with all of the names, and returns it. A span ends
+// after the write that shows its effect.
 func wantTrace(k *kit.Kit, a *actors, names ...string) (found trace.TraceID) {
 	k.Helper()
 	k.Eventually("one trace has all spans", func() (err error) {

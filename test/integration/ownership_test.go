@@ -155,8 +155,8 @@ func TestChildrenOfADeletedParentAreCollected(t *testing.T) {
 	await(k, "v1/Secret", "child", "metadata.name", "child")
 	k.Delete("v1/ConfigMap", "parent")
 	await(k, "v1/Secret", "child", "metadata.name", "")
-	// The collector may delete the child before the engine has the event of the parent's deletion: then
-	// it is created and collected once more.
+	// The collector may delete the child before the engine has the event of the parent's deletion:
+	// then it is created and collected once more.
 	for _, write := range k.ChildWrites(mark) {
 		if write != "create secrets child" {
 			t.Errorf("the engine's write is %q, expected only creations", write)
