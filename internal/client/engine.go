@@ -7,7 +7,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,6 +50,8 @@ type Response struct {
 	From        string
 	ContentType string
 	Body        []byte
+	// Err is the fault of a Pod that has not answered.
+	Err error
 }
 
 // engines reads from the engines of a cluster.
@@ -97,8 +101,9 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// get asks all engines. Without leader election or with one replica there is one; a replica that
-// does not lead answers, too. The error is about the engines if none has answered.
+// get asks all engines at the same time, and returns their responses in the order of the Pods.
+// Without leader election or with one replica there is one; a replica that does not lead answers,
+// too. The error is about the engines if none has answered.
 func (e *engines) get(ctx context.Context, path string, query url.Values, accept string) ([]Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, engineTimeout)
 	defer cancel()
@@ -110,19 +115,15 @@ func (e *engines) get(ctx context.Context, path string, query url.Values, accept
 	if err != nil {
 		return nil, err
 	}
-	var all []Response
-	var failed error
-	for _, pod := range pods {
-		r, err := e.proxied(ctx, pod, path, query, accept)
-		if err != nil {
-			failed = fmt.Errorf("the engine's Pod %s/%s does not answer through the API server (it needs the right \"get\" "+
-				"on pods/proxy): %w; %s", pod.Namespace, pod.Name, err, elsewhere)
-			continue
-		}
-		all = append(all, r)
+	all := make([]Response, len(pods))
+	var asked sync.WaitGroup
+	for i, pod := range pods {
+		asked.Go(func() { all[i] = e.proxied(ctx, pod, path, query, accept) })
 	}
-	if len(all) == 0 {
-		return nil, failed
+	asked.Wait()
+	if !slices.ContainsFunc(all, func(r Response) bool { return r.Err == nil }) {
+		r := all[len(all)-1]
+		return nil, fmt.Errorf("the engine's Pod %s %w; %s", r.From, r.Err, elsewhere)
 	}
 	return all, nil
 }
@@ -152,9 +153,7 @@ func (e *engines) find(ctx context.Context) ([]corev1.Pod, error) {
 }
 
 // proxied asks a Pod through the API server.
-func (e *engines) proxied(
-	ctx context.Context, pod corev1.Pod, path string, query url.Values, accept string,
-) (Response, error) {
+func (e *engines) proxied(ctx context.Context, pod corev1.Pod, path string, query url.Values, accept string) Response {
 	request := e.pods.CoreV1().RESTClient().Get().Namespace(pod.Namespace).Resource("pods").SubResource("proxy").
 		Name(utilnet.JoinSchemeNamePort("http", pod.Name, portOf(pod))).Suffix(path).SetHeader("Accept", accept)
 	for name, values := range query {
@@ -162,8 +161,10 @@ func (e *engines) proxied(
 	}
 	r := Response{From: pod.Namespace + "/" + pod.Name}
 	var err error
-	r.Body, err = request.Do(ctx).ContentType(&r.ContentType).Raw()
-	return r, err
+	if r.Body, err = request.Do(ctx).ContentType(&r.ContentType).Raw(); err != nil {
+		r.Err = fmt.Errorf("does not answer through the API server (it needs the right \"get\" on pods/proxy): %w", err)
+	}
+	return r
 }
 
 // portOf returns the number of the port of a Pod's metrics.
@@ -203,7 +204,7 @@ func (e *engines) direct(ctx context.Context, path string, query url.Values, acc
 		return Response{}, fmt.Errorf("--metrics-url: %s answers %s; expected an engine of this version", address,
 			response.Status)
 	}
-	return Response{e.MetricsURL, response.Header.Get("Content-Type"), body}, nil
+	return Response{From: e.MetricsURL, ContentType: response.Header.Get("Content-Type"), Body: body}, nil
 }
 
 // plain returns the cause of an error of net/http, with the address.

@@ -28,7 +28,7 @@ func TestLongResponse(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}}
-	_, err = e.proxied(t.Context(), pod, "/metrics", nil, "")
+	err = e.proxied(t.Context(), pod, "/metrics", nil, "").Err
 	if err == nil || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("through the API server: got %v, expected that the response is too large", err)
 	}

@@ -63,17 +63,26 @@ func enginesOf(ctx context.Context, t Target, e Engine) (*engines, error) {
 	return newEngines(e, config)
 }
 
-// scrape reads the metrics of all engines.
+// scrape reads the metrics of all engines. A Pod without metrics of an engine, such as another
+// program's with the engine's label, is left out and named; the error is that of all Pods.
 func (e *engines) scrape(ctx context.Context) (*top.Scrape, error) {
 	responses, err := e.get(ctx, "/metrics", nil, top.Accept)
 	if err != nil {
 		return nil, err
 	}
 	s := top.NewScrape(time.Now())
+	var failed error
 	for _, r := range responses {
-		if err := s.Add(r.ContentType, r.Body); err != nil {
-			return nil, fmt.Errorf("the engine at %s: %w", r.From, err)
+		if r.Err == nil {
+			r.Err = s.Add(r.ContentType, r.Body)
 		}
+		if r.Err != nil {
+			s.LeaveOut(r.From, r.Err)
+			failed = fmt.Errorf("the engine at %s: %w", r.From, r.Err)
+		}
+	}
+	if s.Engines() == 0 {
+		return nil, failed
 	}
 	return s, nil
 }

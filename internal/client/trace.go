@@ -130,19 +130,28 @@ func (t *Tracer) change(o *object.Object) inspect.Change {
 	return c
 }
 
-// lastSyncs asks the engines for the last syncs of an object.
+// lastSyncs asks the engines for the last syncs of an object. The error is that of all engines.
 func (t *Tracer) lastSyncs(ctx context.Context, uid types.UID) ([]lastsync.Sync, error) {
 	responses, err := t.engines.get(ctx, lastsync.Path, url.Values{"uid": {string(uid)}}, "application/json")
 	if err != nil {
 		return []lastsync.Sync{}, err
 	}
 	all := []lastsync.Sync{}
+	answered := false
 	for _, r := range responses {
-		var answer lastsync.Answer
-		if err := json.Unmarshal(r.Body, &answer); err != nil {
-			return all, fmt.Errorf("the engine at %s answers no JSON: %w; expected an engine of this version", r.From, err)
+		if r.Err != nil {
+			continue
 		}
+		var answer lastsync.Answer
+		if invalid := json.Unmarshal(r.Body, &answer); invalid != nil {
+			err = fmt.Errorf("the engine at %s answers no JSON: %w; expected an engine of this version", r.From, invalid)
+			continue
+		}
+		answered = true
 		all = append(all, answer.Syncs...)
 	}
-	return all, nil
+	if answered { // a Pod without an engine may have its label
+		return all, nil
+	}
+	return all, err
 }

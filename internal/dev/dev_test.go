@@ -34,7 +34,7 @@ func decode(t *testing.T, text string) *object.Object {
 }
 
 // playSession makes the events of a session: a new parent, a changed one with a Secret, a fault of
-// the hook, a write that is refused, and a condition.
+// the hook, a write that is refused, a condition, and the end of the parent.
 func playSession(t *testing.T, o *observer) {
 	t.Helper()
 	web := decode(t, `{"apiVersion":"example.com/v1","kind":"Web","metadata":{"name":"a","namespace":"shop"}}`)
@@ -96,6 +96,13 @@ func playSession(t *testing.T, o *observer) {
 	running := hook.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Running", Message: "it runs"}
 	o.Reported("composite/web", []hook.Condition{running})
 	o.Reported("composite/web", []hook.Condition{running})
+	s = server.Sync{
+		Controller: "composite/web", Key: key, Duration: time.Millisecond, Result: gone, CauseCount: 1,
+		Causes: []queue.Cause{{Kind: queue.CauseObject, Ref: web.Ref(), Deleted: true}},
+	}
+	o.Synced(s)
+	s.Causes = []queue.Cause{{Kind: queue.CauseChild, Ref: secret("x").Ref(), Deleted: true}}
+	o.Synced(s) // its children follow it
 }
 
 // TestLines prints the events of a session in each form.

@@ -26,6 +26,7 @@ type observer struct {
 	conditions map[string]hook.Condition
 	made       map[types.UID]madeObject
 	problems   map[string]string // the last problem of a sync, by its controller and key
+	present    map[string]bool   // the keys with a parent, by controller and key
 }
 
 // madeObject is an object that the engine has created.
@@ -37,6 +38,7 @@ type madeObject struct {
 func newObserver(p *printer) *observer {
 	return &observer{
 		printer: p, conditions: map[string]hook.Condition{}, made: map[types.UID]madeObject{}, problems: map[string]string{},
+		present: map[string]bool{},
 	}
 }
 
@@ -48,7 +50,8 @@ func (o *observer) Synced(s server.Sync) {
 	if o.records {
 		o.record(s.Writes)
 	}
-	if o.hookDown.Load() && slices.Contains(unreached, s.Result) || s.Result == "gone" && len(s.Writes) == 0 {
+	if left := o.leaves(s); s.Result == gone && len(s.Writes) == 0 && !left ||
+		o.hookDown.Load() && slices.Contains(unreached, s.Result) {
 		return
 	}
 	l := &syncLine{
@@ -68,6 +71,25 @@ func (o *observer) Synced(s server.Sync) {
 		l.Writes = append(l.Writes, writeOf(s.Key.Parent, w))
 	}
 	o.print(line{Type: "sync", Controller: s.Controller, syncLine: l})
+}
+
+// gone is the result of a sync without a parent.
+const gone = "gone"
+
+// leaves reports whether a sync is the first one after its parent has been deleted. Later
+// ones are about the parent's children.
+func (o *observer) leaves(s server.Sync) bool {
+	key := s.Controller + " " + s.Key.String()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	was := o.present[key]
+	if s.Result != gone {
+		o.present[key] = true
+		return false
+	}
+	delete(o.present, key)
+	delete(o.problems, key)
+	return was
 }
 
 // repeats reports whether a sync is a retry that has failed as the sync before it, and has written

@@ -3,6 +3,7 @@ package jaeger
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,13 +51,16 @@ var shortened = []string{"hookloop.write.", "hookloop.hook.", "hookloop.", "otel
 
 // Tree draws a trace as text: one line for each span, children below their parents and by start
 // time. The columns are service, start since the start of the trace, duration, and attributes. A
-// failed span has the mark "!".
+// failed span has the mark "!". Spans with parents in a circle follow the others, with a note.
 func Tree(t *Trace) string {
 	var b strings.Builder
 	head := fmt.Sprintf("trace %s: %d spans, %s, %s", t.ID, len(t.Spans), strings.Join(t.Services(), " and "),
 		milliseconds(t.Duration()))
 	b.WriteString(printable.Text(head, maxLine) + "\n\n")
-	lines := append([]line{{"SPAN", "SERVICE", "BEGIN", "DURATION", "ATTRIBUTES"}}, t.lines(t.byParent(), "", "")...)
+	byParent := t.byParent()
+	lines := append([]line{{"SPAN", "SERVICE", "BEGIN", "DURATION", "ATTRIBUTES"}}, t.lines(byParent, "", "")...)
+	circles := t.circles(byParent)
+	lines = append(lines, circles...)
 	var width [4]int
 	for _, l := range lines {
 		for i := range width {
@@ -66,6 +70,10 @@ func Tree(t *Trace) string {
 	for _, l := range lines {
 		text := fmt.Sprintf("%-*s  %-*s  %*s  %*s  %s", width[0], l[0], width[1], l[1], width[2], l[2], width[3], l[3], l[4])
 		b.WriteString(strings.TrimRight(printable.Text(text, maxLine), " ") + "\n")
+	}
+	if len(circles) > 0 {
+		fmt.Fprintf(&b, "\n%d spans have no root: the ids of their parents form a circle, which begins at the mark %q\n",
+			len(circles), circleMark)
 	}
 	return b.String()
 }
@@ -94,6 +102,44 @@ func (t *Trace) lines(byParent map[string][]Span, parent, indent string) []line 
 		lines = append(lines, t.lines(byParent, s.ID, below)...)
 	}
 	return lines
+}
+
+// circleMark precedes the first span of a circle: the parent of that span is below it.
+const circleMark = "↻ "
+
+// circles returns the lines of the spans that are left in byParent: no root leads to them. The
+// earliest span of each circle, in the order of the trace, is drawn as its root.
+func (t *Trace) circles(byParent map[string][]Span) []line {
+	var lines []line
+	for _, first := range t.Spans {
+		siblings := byParent[first.Parent]
+		i := slices.IndexFunc(siblings, func(s Span) bool { return s.ID == first.ID })
+		if i < 0 || !leadsTo(byParent, first.ID, first.Parent) {
+			continue // it was drawn, or it is below a circle
+		}
+		byParent[first.Parent] = slices.Delete(siblings, i, i+1)
+		lines = append(lines, t.line(first, circleMark))
+		lines = append(lines, t.lines(byParent, first.ID, "  ")...)
+	}
+	return lines
+}
+
+// leadsTo reports whether a span is id or below it, among the spans in byParent.
+func leadsTo(byParent map[string][]Span, id, below string) bool {
+	seen := map[string]bool{}
+	for next := []string{id}; len(next) > 0; next = next[1:] {
+		if next[0] == below {
+			return true
+		}
+		if seen[next[0]] {
+			continue
+		}
+		seen[next[0]] = true
+		for _, s := range byParent[next[0]] {
+			next = append(next, s.ID)
+		}
+	}
+	return false
 }
 
 func (t *Trace) line(s Span, knot string) line {

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -72,11 +73,16 @@ func (c *Cluster) InstallKubectl() (folder string, err error) {
 	}
 	script := "#!/bin/sh\nexec"
 	for _, word := range append([]string{c.assets.Kubectl.Path}, c.assets.Kubectl.Args...) {
-		script += fmt.Sprintf(" %q", word)
+		script += " " + shellQuoted(word)
 	}
 	script += " \"$@\"\n"
 	//nolint:gosec // it is to be executed
 	return folder, os.WriteFile(filepath.Join(folder, "kubectl"), []byte(script), 0o700)
+}
+
+// shellQuoted returns a word for sh, in which nothing is expanded.
+func shellQuoted(word string) string {
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // Kubectl runs kubectl as the admin and returns its output. Its cache is in the cluster's folder.

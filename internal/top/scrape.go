@@ -29,6 +29,7 @@ type Scrape struct {
 	Time    time.Time
 	engines int
 	version string
+	leftOut []LeftOut
 	// controllers are the counters by the name of the controller.
 	controllers map[string]*counters
 	// cached are the caches by the name of the resource.
@@ -50,7 +51,15 @@ func NewScrape(at time.Time) *Scrape {
 	return &Scrape{Time: at, controllers: map[string]*counters{}, cached: map[string]*Cached{}}
 }
 
-// Add adds the response of one engine.
+// Engines returns the number of responses that were added.
+func (s *Scrape) Engines() int { return s.engines }
+
+// LeaveOut notes a Pod that gave no metrics of an engine.
+func (s *Scrape) LeaveOut(pod string, err error) {
+	s.leftOut = append(s.leftOut, LeftOut{Pod: pod, Problem: err.Error()})
+}
+
+// Add adds the response of one engine, or nothing if it is none.
 func (s *Scrape) Add(contentType string, body []byte) error {
 	format := expfmt.ResponseFormat(http.Header{"Content-Type": {contentType}})
 	if format.FormatType() == expfmt.TypeUnknown {
@@ -61,35 +70,43 @@ func (s *Scrape) Add(contentType string, body []byte) error {
 		text := expfmt.NewFormat(expfmt.TypeTextPlain).WithEscapingScheme(model.NoEscaping)
 		decoder = expfmt.NewDecoder(bytes.NewReader(body), text)
 	}
+	var families []*dto.MetricFamily
 	known := false
 	for {
-		var f dto.MetricFamily
-		err := decoder.Decode(&f)
+		f := &dto.MetricFamily{}
+		err := decoder.Decode(f)
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return fmt.Errorf("the metrics cannot be read: %w", err)
 		}
-		known = s.family(&f) || known
+		known = known || f.GetName() == buildInfo
+		families = append(families, f)
 	}
 	if !known {
-		return errors.New("the response has no metric hookloop_build_info: it is not an engine's")
+		return fmt.Errorf("the response has no metric %s: it is not an engine's", buildInfo)
+	}
+	for _, f := range families {
+		s.family(f)
 	}
 	s.engines++
 	return nil
 }
 
-// family adds a family of metrics. It reports whether it is that of an engine's version.
-func (s *Scrape) family(f *dto.MetricFamily) (version bool) {
+// buildInfo is the metric by which an engine is known.
+const buildInfo = "hookloop_build_info"
+
+// family adds a family of metrics.
+func (s *Scrape) family(f *dto.MetricFamily) {
 	for _, m := range f.Metric {
 		label := map[string]string{}
 		for _, l := range m.Label {
 			label[l.GetName()] = l.GetValue()
 		}
 		switch name := f.GetName(); name {
-		case "hookloop_build_info":
-			s.version, version = label["version"], true
+		case buildInfo:
+			s.version = label["version"]
 		case "hookloop_cache_bytes":
 			s.cache(label["resource"]).Bytes += m.GetGauge().GetValue()
 		case "hookloop_cache_objects":
@@ -112,7 +129,6 @@ func (s *Scrape) family(f *dto.MetricFamily) (version bool) {
 			}
 		}
 	}
-	return version
 }
 
 func (s *Scrape) cache(resource string) *Cached {

@@ -27,6 +27,15 @@ type Table struct {
 	Cache []Cached `json:"cache"`
 	// Controllers are ordered by name.
 	Controllers []Row `json:"controllers"`
+	// LeftOut are the Pods with the engine's label that gave no metrics of an engine.
+	LeftOut []LeftOut `json:"leftOut,omitempty"`
+}
+
+// LeftOut is a Pod that is not in the table.
+type LeftOut struct {
+	// Pod is its namespace/name.
+	Pod     string `json:"pod"`
+	Problem string `json:"problem"`
 }
 
 // Cached is the cache of one resource.
@@ -63,7 +72,7 @@ func Between(before, now *Scrape) *Table {
 	t := &Table{
 		Engines: now.engines, Version: now.version, Seconds: seconds,
 		WritesPerSecond: rate(now.writes, before.writes, seconds),
-		Controllers:     []Row{}, Cache: []Cached{},
+		Controllers:     []Row{}, Cache: []Cached{}, LeftOut: now.leftOut,
 	}
 	for _, name := range slices.Sorted(maps.Keys(now.cached)) {
 		c := now.cached[name]
@@ -133,6 +142,8 @@ func reason(before, now map[string]float64) string {
 const (
 	// maxName bounds a name in the table, in characters.
 	maxName = 80
+	// maxProblem bounds the reason why a Pod is left out.
+	maxProblem = 300
 	// maxCached is the number of resources in the table; all are in the JSON.
 	maxCached = 10
 )
@@ -159,6 +170,12 @@ func (t *Table) Text() string {
 	t.cache(&b)
 	if starred {
 		b.WriteString("\n* since the start of the engine: no call in this time\n")
+	}
+	if len(t.LeftOut) > 0 {
+		b.WriteString("\n")
+	}
+	for _, p := range t.LeftOut {
+		fmt.Fprintf(&b, "! Pod %s is left out: %s\n", printable.Text(p.Pod, maxName), printable.Text(p.Problem, maxProblem))
 	}
 	return trimmed(b.String())
 }

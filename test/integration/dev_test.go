@@ -217,8 +217,8 @@ func devWebhook(ctx context.Context, t *testing.T, b *bareCluster) {
 	}
 }
 
-// devGRPC runs the example in Go: a changed file starts the hook again, and a session that is
-// killed leaves no process.
+// devGRPC runs the example in Go: a changed file starts the hook again, the end of the parent is
+// printed, and a session that is killed leaves no process.
 func devGRPC(ctx context.Context, t *testing.T, b *bareCluster) {
 	dir := copyExample(t, "hello-grpc", "controller.yaml", "crd.yaml")
 	hello := filepath.Join(cluster.Root(), "examples", "hello-grpc", "hello.yaml")
@@ -231,6 +231,8 @@ func devGRPC(ctx context.Context, t *testing.T, b *bareCluster) {
 	}
 	d.prints(ctx, 1, "main.go changed: the hook is started again")
 	d.prints(ctx, 1, `"causes":["the controller started"]`)
+	b.kubectl(ctx, "delete", "-f", hello)
+	d.prints(ctx, 1, `"causes":["HelloWorld hello-grpc was deleted"],"causeCount":1,"result":"gone"`)
 	if err := d.Kill(); err != nil {
 		t.Fatal(err)
 	}

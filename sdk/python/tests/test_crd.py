@@ -120,10 +120,12 @@ class Program(unittest.TestCase):
 
     def test_faults_of_the_module_are_one_line(self):
         for number, (text, expected) in enumerate((
-            ("x = 1", "has no class with @custom_resource"),
-            ("import nothing_there", "No module named 'nothing_there'"),
+            ("x = 1", "fault0.py: has no class with @custom_resource; expected at least one"),
+            ("\nimport nothing_there", "fault1.py:2: No module named 'nothing_there'; install it for "),
             ("class Shop", "fault2.py:1: SyntaxError"),
             ("x = 1 / 0", "fault3.py:1: ZeroDivisionError"),
+            ("import sys\nsys.exit(3)", "fault4.py:2: the module ends the process when it is imported; move"),
+            ("raise ValueError('a\\nb')", "fault5.py:1: ValueError: a b"),
         )):
             with self.subTest(text):
                 (self.folder / f"fault{number}.py").write_text(text)
@@ -131,7 +133,40 @@ class Program(unittest.TestCase):
                 self.assertEqual(code, 1)
                 self.assertIn(expected, err)
                 self.assertEqual(len(err.splitlines()), 1, err)
-        self.assertIn("no such module", program("other")[2])
+
+    def test_a_module_that_cannot_be_found_is_named(self):
+        (self.folder / "flat.py").write_text("x = 1")
+        other = self.enterContext(tempfile.NamedTemporaryFile(suffix=".py"))
+        for argument, expected in (
+            ("other", "other: no such module in "),
+            ("other.api", "other.api: no such module in "),
+            ("flat.api", "flat.api: no such module in "),
+            ("other.py", "other.py: no such file in "),
+            ("src/other", "src/other: no such file in "),
+            ("my-api", "my-api: 'my-api' is no name of a module"),
+            (".flat", ".flat: '' is no name of a module"),
+            (other.name, f"{other.name}: is not below "),
+            ("", ": '' is no name of a module"),
+        ):
+            with self.subTest(argument):
+                code, _, err = program(argument)
+                self.assertEqual(code, 1)
+                self.assertIn(f"hookloop.crd: {expected}", err)
+                self.assertEqual(len(err.splitlines()), 1, err)
+
+    def test_a_file_by_its_path(self):
+        text = f"{HEAD}\n@dataclass\nclass Spec:\n    n: int\n{RESOURCE}"
+        (self.folder / "src").mkdir()
+        (self.folder / "src" / "shops.py").write_text(text)
+        (self.folder / "hook.py").write_text("from src.shops import Shop")
+        for argument in ("src/shops.py", "./src/shops.py", self.folder / "src" / "shops.py", "src/shops", "src.shops"):
+            code, out, err = program(argument)
+            self.assertEqual((code, err), (0, ""))
+            self.assertIn("name: shops.example.com", out)
+        code, _, err = program("hook.py")
+        self.assertEqual(code, 1)
+        self.assertIn("hook.py: has no class with @custom_resource of its own; expected the module that", err)
+        self.assertIn("src.shops", err)
 
 
 class Values(unittest.TestCase):

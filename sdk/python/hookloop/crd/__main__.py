@@ -50,14 +50,11 @@ def _text(name: str) -> str:
         import yaml
     except ImportError as error:
         raise _Failure("writing YAML needs PyYAML: pip install PyYAML (Debian: python3-yaml)") from error
-    module = _load(name.removesuffix(".py").replace("/", "."))
-    classes = [
-        cls
-        for cls in vars(module).values()
-        if resource_of(cls) and getattr(cls, "__module__", "") == module.__name__
-    ]
+    module = _load(_module_name(name))
+    decorated = [cls for cls in vars(module).values() if resource_of(cls)]
+    classes = [cls for cls in decorated if getattr(cls, "__module__", "") == module.__name__]
     if not classes:
-        raise _Failure(f"{module.__file__}: has no class with @custom_resource; expected at least one")
+        raise _Failure(_without_classes(module, decorated))
     crds = [definition(cls) for cls in classes]
 
     class Dumper(yaml.SafeDumper):
@@ -70,20 +67,60 @@ def _text(name: str) -> str:
     return head + str(yaml.dump_all(crds, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100))
 
 
+def _without_classes(module: Any, imported: list[Any]) -> str:
+    """Returns the message about a module that declares no resource."""
+    text = f"{module.__file__ or module.__name__}: has no class with @custom_resource"
+    if imported:
+        others = ", ".join(sorted({cls.__module__ for cls in imported}))
+        return f"{text} of its own; expected the module that declares its classes: {others}"
+    return f"{text}; expected at least one, such as the dataclass of the parent"
+
+
+def _module_name(argument: str) -> str:
+    """Returns the name of a module that is given by its name or its file."""
+    path = pathlib.Path(argument)
+    is_file = path.suffix == ".py" or len(path.parts) > 1
+    if not is_file:
+        name = argument
+    elif not path.is_file() and not path.with_suffix(".py").is_file():
+        raise _Failure(f"{argument}: no such file in {os.getcwd()}; expected the file with the classes of the parents")
+    else:
+        try:
+            path = path.resolve().relative_to(pathlib.Path.cwd().resolve())
+        except ValueError:
+            raise _Failure(f"{argument}: is not below {os.getcwd()}; run the command in a folder above it") from None
+        name = ".".join(path.with_suffix("").parts)
+    for part in name.split("."):
+        if not part.isidentifier():
+            raise _Failure(f"{argument}: {part!r} is no name of a module; expected letters, digits and _")
+    return name
+
+
 def _load(name: str) -> Any:
     sys.path.insert(0, os.getcwd())
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name != name:
-            raise _Failure(f"{name}: {error}") from error
-        raise _Failure(f"{name}: no such module in {os.getcwd()}") from error
+        if error.name and f"{name}.".startswith(f"{error.name}."):
+            expected = "expected the module with the classes of the parents, such as api for api.py"
+            raise _Failure(f"{name}: no such module in {os.getcwd()}; {expected}") from error
+        hint = f"install it for {sys.executable}, or run the command in the folder that has it"
+        raise _Failure(f"{_place(error)}: {error}; {hint}") from error
+    except SystemExit as error:
+        hint = 'move what the program does below: if __name__ == "__main__":'
+        raise _Failure(f"{_place(error)}: the module ends the process when it is imported; {hint}") from error
     except Exception as error:  # of the author's module: the line that failed, not the whole stack
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{frame.filename}:{frame.lineno}"
-        if isinstance(error, SyntaxError):
-            place = f"{error.filename}:{error.lineno}"
-        raise _Failure(f"{place}: {type(error).__name__}: {error}") from error
+        text = " ".join(str(error).split())
+        raise _Failure(f"{_place(error)}: {type(error).__name__}: {text}") from error
+
+
+def _place(error: BaseException) -> str:
+    """Returns the line of a module that failed: not one of the import system."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    frame = next((f for f in reversed(frames) if not f.filename.startswith("<")), frames[-1])
+    return f"{frame.filename}:{frame.lineno}"
 
 
 def _check(path: pathlib.Path, text: str) -> int:
