@@ -13,7 +13,8 @@ import (
 // crowd is the parent.
 type crowd struct {
 	Metadata struct {
-		Name string `json:"name"`
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
 	} `json:"metadata"`
 	Spec struct {
 		// Children is the number of ConfigMaps, Text their data.text, and Bytes the length of the rest of
@@ -21,6 +22,8 @@ type crowd struct {
 		Children int    `json:"children"`
 		Text     string `json:"text"`
 		Bytes    int    `json:"bytes"`
+		// Theme is the name of the related Secret; empty for none.
+		Theme string `json:"theme"`
 	} `json:"spec"`
 }
 

@@ -63,7 +63,7 @@ func serve(ctx context.Context, o hook.ServeOptions, webhook bool) error {
 	if webhook {
 		return serveWebhook(ctx, o.Listen, c)
 	}
-	return hook.Serve(ctx, o, hook.Composite{Sync: c.sync}, hook.Mapper{Map: mapInput})
+	return hook.Serve(ctx, o, hook.Composite{Sync: c.sync, Customize: customize}, hook.Mapper{Map: mapInput})
 }
 
 func (c *crowds) sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) {

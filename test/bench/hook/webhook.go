@@ -20,6 +20,7 @@ func serveWebhook(ctx context.Context, listen string, c *crowds) error {
 	handler := http.NewServeMux()
 	handler.Handle("/", c)
 	handler.HandleFunc("/map", serveMap)
+	handler.HandleFunc("/customize", serveCustomize)
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -76,7 +77,7 @@ func (s *stage) alive(ctx context.Context, v *view, steps ...func(context.Contex
 	}()
 	for _, step := range steps {
 		if err := step(ctx, v); err != nil {
-			return fmt.Errorf("%w (%w)", err, context.Cause(ctx))
+			return errors.Join(err, context.Cause(ctx))
 		}
 	}
 	return nil

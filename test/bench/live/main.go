@@ -43,6 +43,7 @@ type report struct {
 	Drift   []drift `json:"drift"`
 	Fleet   []fleet `json:"fleet"`
 	Parts   []parts `json:"parts,omitempty"`
+	Scale   []scale `json:"scale,omitempty"`
 	Skipped []skip  `json:"skipped,omitempty"`
 }
 
@@ -55,7 +56,7 @@ type progressFunc func(format string, args ...any)
 // run measures all cases of the options, one after the other, each on its own control plane.
 func run(ctx context.Context, o options, out io.Writer, progress progressFunc) error {
 	r := &report{CPUs: runtime.NumCPU()}
-	if o.parents > 0 {
+	if o.parents > 0 && !o.scale {
 		if err := r.fleet(ctx, o, bare, progress); err != nil {
 			return err
 		}
@@ -71,6 +72,11 @@ func run(ctx context.Context, o options, out io.Writer, progress progressFunc) e
 			return fmt.Errorf("%s: %w", t, err)
 		}
 	}
+	if o.svg != "" {
+		if err := r.pictures(o.svg); err != nil {
+			return err
+		}
+	}
 	if !o.json {
 		return r.tables(out)
 	}
@@ -81,6 +87,10 @@ func run(ctx context.Context, o options, out io.Writer, progress progressFunc) e
 
 // measure runs all workloads over one transport.
 func (r *report) measure(ctx context.Context, o options, t transport, progress progressFunc) error {
+	if o.scale {
+		progress("● %s: %d parents with %d children each", t, o.parents, perLarge)
+		return play(ctx, o, t, "scale", progress, &r.Scale, func(s *stage) (scale, error) { return s.scale(ctx) })
+	}
 	for _, n := range o.children {
 		progress("● %s: one parent with %d children", t, n)
 		err := play(ctx, o, t, fmt.Sprintf("drift-%d", n), progress, &r.Drift,

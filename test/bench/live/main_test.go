@@ -7,6 +7,7 @@ import (
 	"flag"
 	"io"
 	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -38,6 +39,20 @@ func TestSmallRuns(t *testing.T) {
 		}
 		same(t, "converge", r.Fleet[0].Converge, r.Fleet[1].Converge)
 		same(t, "update", r.Fleet[0].Update, r.Fleet[1].Update)
+	})
+	t.Run("many parents", func(t *testing.T) {
+		t.Parallel()
+		pictures := t.TempDir()
+		r := small(t, programs, "-scale", "-parents", "40", "-svg", pictures)
+		if len(r.Scale) != 1 || len(r.Fleet)+len(r.Drift)+len(r.Parts) > 0 {
+			t.Fatalf("%d scale results of %+v, want one, and no others", len(r.Scale), r)
+		}
+		checkScale(t, r.Scale[0])
+		for _, name := range []string{"scale-cpu-webhook.svg", "scale-memory-webhook.svg"} {
+			if _, err := os.Stat(filepath.Join(pictures, name)); err != nil {
+				t.Error(err)
+			}
+		}
 	})
 	t.Run("gRPC, drift", func(t *testing.T) {
 		t.Parallel()
@@ -89,6 +104,35 @@ func checkParts(t *testing.T, p parts) {
 	}
 	if len(p.Latencies) != p.Rounds || statusWrites(p.Build)+statusWrites(p.Settle) == 0 {
 		t.Errorf("%s: something was not counted: %+v", p.Transport, p)
+	}
+}
+
+func checkScale(t *testing.T, s scale) {
+	t.Helper()
+	parents := 0
+	for _, z := range s.Sizes {
+		if got, want := z.Build.Writes["create configmaps"], perLarge*(z.Parents-parents); got != want {
+			t.Errorf("%d parents: the audit log has %d ConfigMaps created, want %d", z.Parents, got, want)
+		}
+		if got := z.Drift.Writes["update configmaps"]; got != z.Events {
+			t.Errorf("%d parents: %d edits brought the writes %v, want an update each", z.Parents, z.Events, z.Drift.Writes)
+		}
+		for name, c := range map[string]cost{"touch": z.Touch, "related": z.Related} {
+			if got := sum(c.Syncs); got < z.Events || len(c.Writes) > 0 {
+				t.Errorf("%d parents, %s: %d syncs and the writes %v, want %d and none", z.Parents, name, got, c.Writes, z.Events)
+			}
+		}
+		if len(z.Idle.Syncs) > 0 || z.Objects < (perLarge+1)*z.Parents || z.JSON == 0 || z.Live == 0 {
+			t.Errorf("%d parents: something was not counted: %+v", z.Parents, z)
+		}
+		parents = z.Parents
+	}
+	if r := s.Restart; len(s.Sizes) != 3 || parents != 40 || r.Syncs < parents || len(r.Writes) > 0 || r.Ready == 0 {
+		t.Errorf("%d sizes up to %d parents, and the restart is %+v, want syncs of 40 parents, and no writes",
+			len(s.Sizes), parents, r)
+	}
+	if f := s.Failover; f.First == 0 || len(f.Writes) > 0 {
+		t.Errorf("the failover is %+v, want its time, and no writes", f)
 	}
 }
 
@@ -153,10 +197,11 @@ func TestParseErrors(t *testing.T) {
 		{"-inputs=0", "-inputs"},
 		{"-rounds=0", "-rounds"},
 		{"-parents=-1", "-parents"},
+		{"-scale -parents=19", "-parents"},
 		{"more", "unexpected argument"},
 	} {
 		if _, err := parse(
-			[]string{c.args},
+			strings.Fields(c.args),
 		); err == nil || errors.Is(err, flag.ErrHelp) ||
 			!strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("parse(%s) = %v, want an error about %s", c.args, err, c.want)

@@ -30,12 +30,16 @@ type options struct {
 	parents  int
 	// inputs are the sizes of the workload of a MapController.
 	inputs []int
+	// scale measures parents with perLarge children each, and nothing else.
+	scale bool
 	// rounds is the number of edited children, and idle the number of touches of the parent with many
 	// children.
 	rounds, idle int
 	// bytes is the length of a child's data.
 	bytes int
 	json  bool
+	// svg is a folder for pictures; empty for none.
+	svg string
 	// profile is a folder for CPU profiles of the engine; empty for none.
 	profile string
 	// hook and bare are the paths of the programs of the hook and of the bare client.
@@ -51,10 +55,14 @@ func parse(args []string) (options, error) {
 	inputs := flags.String("inputs", "100,10000",
 		"numbers of inputs of one parent of a MapController, each measured on its own; empty for none")
 	flags.IntVar(&o.parents, "parents", 300, "parents with 3 children that appear together; 0 for none")
+	flags.BoolVar(&o.scale, "scale", false, fmt.Sprintf(
+		"measure only -parents (%d) parents with %d children each, by webhook unless -transports names others: "+
+			"events at several sizes, memory, a restart, and a failover", scaleParents, perLarge))
 	flags.IntVar(&o.rounds, "rounds", 30, "children that are edited, one after the other")
 	flags.IntVar(&o.idle, "idle", 10, "syncs without an effect of the parent with many children")
 	flags.IntVar(&o.bytes, "bytes", 900, "length of a child's data")
 	flags.BoolVar(&o.json, "json", false, "print JSON instead of tables")
+	flags.StringVar(&o.svg, "svg", "", "folder for the curves as SVG files")
 	flags.StringVar(&o.profile, "profile", "",
 		"folder for CPU profiles: of the engine under drift and idle syncs, taken after the measurement, and of the hook")
 	flags.StringVar(&o.hook, "hook", serve.Program("bench-hook"), "the hook's program")
@@ -64,6 +72,10 @@ func parse(args []string) (options, error) {
 	}
 	if flags.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q; expected flags only", flags.Arg(0))
+	}
+	if o.scale {
+		o.onlyScale(flags, transports)
+		*children, *inputs = "", ""
 	}
 	var err error
 	if o.transports, err = parseTransports(*transports); err != nil {
@@ -76,6 +88,21 @@ func parse(args []string) (options, error) {
 		return o, err
 	}
 	return o, o.check()
+}
+
+// scaleParents is the default of -parents with -scale.
+const scaleParents = 10_000
+
+// onlyScale replaces the defaults by those of -scale.
+func (o *options) onlyScale(flags *flag.FlagSet, transports *string) {
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if !given["parents"] {
+		o.parents = scaleParents
+	}
+	if !given["transports"] {
+		*transports = string(webhook)
+	}
 }
 
 func parseTransports(list string) ([]transport, error) {
@@ -106,6 +133,9 @@ func parseSizes(name, list string) ([]int, error) {
 }
 
 func (o options) check() error {
+	if o.scale && o.parents < 2*perTheme {
+		return fmt.Errorf("-parents: %d; expected %d or more with -scale", o.parents, 2*perTheme)
+	}
 	for _, n := range []struct {
 		name       string
 		value, min int

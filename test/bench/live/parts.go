@@ -220,7 +220,7 @@ func (s *stage) mapController() object {
 			"outputResources": []any{
 				object{"apiVersion": "v1", "resource": "configmaps", "updateStrategy": object{"method": "InPlace"}},
 			},
-			"hooks": object{"map": s.hookField()},
+			"hooks": object{"map": s.hookField("/map")},
 		},
 	}
 }

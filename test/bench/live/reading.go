@@ -128,7 +128,12 @@ func (s *stage) scrape(ctx context.Context) (meter.Samples, error) {
 	if s.alone != nil {
 		return nil, nil
 	}
-	page, err := serve.Fetch(ctx, "http://"+s.engine.Metrics+"/metrics")
+	return scrape(ctx, s.engine)
+}
+
+// scrape reads an engine's metrics.
+func scrape(ctx context.Context, e *serve.Engine) (meter.Samples, error) {
+	page, err := serve.Fetch(ctx, "http://"+e.Metrics+"/metrics")
 	if err != nil {
 		return nil, err
 	}

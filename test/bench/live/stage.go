@@ -36,6 +36,8 @@ type stage struct {
 	transport transport
 	// mapping reports that the controller is a MapController.
 	mapping bool
+	// themes reports that the hook is asked for the related objects of parents.
+	themes bool
 	// workload is part of the names of the stage's files: drift-1000, fleet.
 	workload string
 	progress progressFunc

@@ -40,7 +40,7 @@ func line(b *strings.Builder, cells []string) { fmt.Fprintf(b, "| %s |\n", strin
 func (r *report) tables(out io.Writer) error {
 	all := []*table{
 		r.driftTable(), r.buildTable(), r.fleetTable(), r.partsTable(), r.roundsTable(), r.buildCPUTable(),
-		r.memoryTable(), r.countedTable(),
+		r.scaleTable(), r.startTable(), r.memoryTable(), r.countedTable(),
 	}
 	for _, t := range all {
 		if err := t.write(out); err != nil {
@@ -213,6 +213,12 @@ func (r *report) memoryTable() *table {
 	for _, f := range r.Fleet {
 		add(f.Transport, fmt.Sprintf("%d parents", f.Parents), f.memory)
 	}
+	for _, one := range r.Scale {
+		for _, z := range one.Sizes {
+			add(one.Transport, fmt.Sprintf("%d objects", z.Objects), z.memory)
+		}
+		add(one.Transport, "after a restart", one.Restart.memory)
+	}
 	return t
 }
 
@@ -239,6 +245,15 @@ func (r *report) countedTable() *table {
 		add(p.Transport, "build"+of+", until rest", p.Settle)
 		add(p.Transport, fmt.Sprintf("edit%s, %d edits", of, p.Rounds), p.Edit)
 		add(p.Transport, "change"+of, p.Change)
+	}
+	for _, one := range r.Scale {
+		for _, z := range one.Sizes {
+			of := fmt.Sprintf(" %d", z.Parents)
+			add(one.Transport, "build"+of, z.Build)
+			add(one.Transport, fmt.Sprintf("drift%s, %d edits", of, z.Events), z.Drift)
+			add(one.Transport, fmt.Sprintf("touch%s, %d touches", of, z.Events), z.Touch)
+			add(one.Transport, fmt.Sprintf("related%s, %d touches", of, z.Events/perTheme), z.Related)
+		}
 	}
 	for _, f := range r.Fleet {
 		add(f.Transport, "converge", f.Converge)

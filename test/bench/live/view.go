@@ -12,6 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	clientcache "k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 )
 
 // child is the last observed state of a child.
@@ -45,14 +48,32 @@ type waiter struct {
 func follow(ctx context.Context, client kubernetes.Interface) (*view, error) {
 	ctx, stop := context.WithCancel(ctx)
 	v := &view{stop: stop, done: make(chan struct{}), children: map[string]child{}, texts: map[string]int{}}
-	w, err := client.CoreV1().ConfigMaps(namespace).Watch(ctx,
-		metav1.ListOptions{LabelSelector: "bench.example.com/crowd"})
+	w, err := watchChildren(ctx, client.CoreV1().ConfigMaps(namespace))
 	if err != nil {
 		stop()
 		return nil, err
 	}
 	go v.read(w)
 	return v, nil
+}
+
+// watchChildren watches the children. The API server ends watches of clients that are slow on a
+// busy machine; the next one continues after the last event.
+func watchChildren(ctx context.Context, client typedcorev1.ConfigMapInterface) (watch.Interface, error) {
+	options := metav1.ListOptions{LabelSelector: "bench.example.com/crowd"}
+	present, err := client.List(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	if len(present.Items) > 0 {
+		return nil, fmt.Errorf("the namespace has %d children; expected none", len(present.Items))
+	}
+	return watchtools.NewRetryWatcherWithContext(ctx, present.ResourceVersion, &clientcache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = options.LabelSelector
+			return client.Watch(ctx, o)
+		},
+	})
 }
 
 // close ends the watch.

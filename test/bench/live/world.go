@@ -109,6 +109,10 @@ func (s *stage) controller() object {
 	if s.mapping {
 		return s.mapController()
 	}
+	hooks := object{"sync": s.hookField("")}
+	if s.themes {
+		hooks["customize"] = s.hookField("/customize")
+	}
 	return object{
 		"apiVersion": v1alpha1.GroupVersion.String(),
 		"kind":       v1alpha1.CompositeControllerKind,
@@ -119,21 +123,17 @@ func (s *stage) controller() object {
 			"childResources": []any{
 				object{"apiVersion": "v1", "resource": "configmaps", "updateStrategy": object{"method": "InPlace"}},
 			},
-			"hooks": object{"sync": s.hookField()},
+			"hooks": hooks,
 		},
 	}
 }
 
-// hookField returns the address of the hook. Its timeout is long, because a benchmark on a busy
-// machine may be slow but must not fail.
-func (s *stage) hookField() object {
+// hookField returns the address of the hook; the path is that of its webhook. Its timeout is long,
+// because a benchmark on a busy machine may be slow but must not fail.
+func (s *stage) hookField(path string) object {
 	address := s.proxy.Address()
 	switch s.transport {
 	case webhook:
-		path := ""
-		if s.mapping {
-			path = "/map"
-		}
 		return object{"version": "v1", "webhook": object{"url": "http://" + address + path, "timeout": "60s"}}
 	case stream:
 		return object{

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hookloop/hookloop/test/bench/wire"
+	"github.com/hookloop/hookloop/test/serve"
+)
+
+// restart is the start of an engine among objects that have converged.
+type restart struct {
+	// Ready is the time from the start of the process until it is ready, First until the first sync
+	// has ended, and All until the engine rests, and has synced all parents.
+	Ready time.Duration `json:"readyNs"`
+	First time.Duration `json:"firstSyncNs"`
+	All   time.Duration `json:"allSyncedNs"`
+	// CPU is the engine's, and Syncs and Writes are counted until All.
+	CPU    time.Duration  `json:"engineCPUNs"`
+	Syncs  int            `json:"syncs"`
+	Writes map[string]int `json:"apiWrites"`
+	memory
+}
+
+// failover is the death of a leader.
+type failover struct {
+	// Free is the time from the death of the leader until its lease has run out, and First that from
+	// there until the first sync of the next leader has ended.
+	Free  time.Duration `json:"leaseFreeNs"`
+	First time.Duration `json:"firstSyncNs"`
+	// Writes are those of the next leader until it rests.
+	Writes map[string]int `json:"apiWrites"`
+}
+
+// electing are the flags of a replica.
+var electing = []string{"--leader-election", "--leader-election-namespace=default"}
+
+// restart replaces the engine, and waits until the new one has synced all parents.
+func (s *stage) restart(ctx context.Context, parents int) (r restart, err error) {
+	if err := s.engine.Stop(stopGrace); err != nil {
+		return r, err
+	}
+	audit, err := s.cluster.Mark()
+	if err != nil {
+		return r, err
+	}
+	before, begun := s.proxy.Count(), time.Now()
+	if err := s.startEngine(ctx); err != nil {
+		return r, err
+	}
+	r.Ready = time.Since(begun)
+	if err := s.firstSync(ctx, s.engine, before); err != nil {
+		return r, err
+	}
+	r.First = time.Since(begun)
+	if r.Syncs, err = s.allSynced(ctx, parents); err != nil {
+		return r, err
+	}
+	r.All = time.Since(begun)
+	var now reading
+	if err := s.processes(&now); err != nil {
+		return r, err
+	}
+	r.CPU = now.engine
+	s.progress("  restart: ready after %s, first sync after %s, all after %s", ms(r.Ready), ms(r.First), ms(r.All))
+	if r.Writes, err = s.writes(audit); err != nil {
+		return r, err
+	}
+	r.memory, err = s.memory(ctx)
+	return r, err
+}
+
+// firstSync waits until an engine has asked the hook, and then until a sync has ended. Before,
+// metrics would cost the start time.
+func (s *stage) firstSync(ctx context.Context, e *serve.Engine, before wire.Count) error {
+	if err := s.asked(ctx, before); err != nil {
+		return err
+	}
+	return poll(ctx, "a sync has ended", func(ctx context.Context) error {
+		n, err := s.syncs(ctx, e)
+		if err == nil && n == 0 {
+			err = errors.New("none has ended")
+		}
+		return err
+	})
+}
+
+// allSynced waits until the engine rests and has synced at least n times.
+func (s *stage) allSynced(ctx context.Context, n int) (syncs int, err error) {
+	err = poll(ctx, "all parents are synced", func(ctx context.Context) error {
+		if err := s.rests(ctx); err != nil {
+			return err
+		}
+		if syncs, err = s.syncs(ctx, s.engine); err == nil && syncs < n {
+			err = fmt.Errorf("%d of %d", syncs, n)
+		}
+		return err
+	})
+	return syncs, err
+}
+
+// syncs returns the number of syncs of an engine.
+func (s *stage) syncs(ctx context.Context, e *serve.Engine) (int, error) {
+	samples, err := scrape(ctx, e)
+	return int(samples.Sum("hookloop_sync_duration_seconds_count")), err
+}
+
+// failover kills a leader, and measures the next one.
+func (s *stage) failover(ctx context.Context) (f failover, err error) {
+	if err := s.engine.Stop(stopGrace); err != nil {
+		return f, err
+	}
+	before := s.proxy.Count()
+	leader, err := s.replica(ctx)
+	if err != nil {
+		return f, err
+	}
+	s.engine = leader
+	if err := s.firstSync(ctx, leader, before); err != nil {
+		return f, err
+	}
+	if err := s.rests(ctx); err != nil {
+		return f, err
+	}
+	next, err := s.replica(ctx)
+	if err != nil {
+		return f, err
+	}
+	audit, err := s.cluster.Mark()
+	if err != nil {
+		return f, errors.Join(err, next.Stop(stopGrace))
+	}
+	if err := leader.Kill(); err != nil {
+		return f, errors.Join(err, next.Stop(stopGrace))
+	}
+	s.engine = next
+	died, before := time.Now(), s.proxy.Count()
+	free, err := s.leaseEnd(ctx)
+	if err != nil {
+		return f, err
+	}
+	if err := s.firstSync(ctx, next, before); err != nil {
+		return f, err
+	}
+	f.Free, f.First = free.Sub(died), time.Since(free)
+	s.progress("  failover: first sync %s after the lease was free", ms(f.First))
+	if err := s.rests(ctx); err != nil {
+		return f, err
+	}
+	f.Writes, err = s.writes(audit)
+	return f, err
+}
+
+// replica starts an engine that takes part in the election.
+func (s *stage) replica(ctx context.Context) (*serve.Engine, error) {
+	settings := serve.Settings{Kubeconfig: s.cluster.Kubeconfig(), Flags: slices.Concat(engineFlags, electing)}
+	e, err := serve.Start(ctx, settings)
+	if err != nil && e != nil {
+		err = errors.Join(err, e.Stop(stopGrace))
+	}
+	return e, err
+}
+
+// leaseEnd returns the time at which the leader's lease runs out, if it is not renewed.
+func (s *stage) leaseEnd(ctx context.Context) (time.Time, error) {
+	lease, err := s.typed.CoordinationV1().Leases("default").Get(ctx, "metacontroller", metav1.GetOptions{})
+	if err != nil {
+		return time.Time{}, err
+	}
+	if lease.Spec.RenewTime == nil || lease.Spec.LeaseDurationSeconds == nil {
+		return time.Time{}, fmt.Errorf("the lease has no renewTime or no duration: %+v", lease.Spec)
+	}
+	return lease.Spec.RenewTime.Add(time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second), nil
+}
