@@ -17,6 +17,8 @@ const (
 	repeatTime = 500 * time.Millisecond
 	// moved is how far the clock must have moved: times in answers have seconds.
 	moved = 1100 * time.Millisecond
+	// tick is how far a clock with milliseconds must have moved to have another value.
+	tick = 2 * time.Millisecond
 )
 
 // asked is a question with its first answer and the time of it.
@@ -100,7 +102,7 @@ func (r *round) inAnyOrder(a asked) bool {
 // schedule.
 func (r *round) clock(all []asked) {
 	for range 2 {
-		if len(all) == 0 || !r.waitSince(all[len(all)-1].at) {
+		if len(all) == 0 || !r.waitUntil(all[len(all)-1].at.Add(moved)) {
 			return
 		}
 		all = r.changed(all)
@@ -125,9 +127,9 @@ func (r *round) changed(all []asked) []asked {
 	return changed
 }
 
-// waitSince waits until the clock has moved since a time. It reports false if ctx ends first.
-func (r *round) waitSince(at time.Time) bool {
-	timer := time.NewTimer(time.Until(at.Add(moved)))
+// waitUntil reports false if ctx ends before the time.
+func (r *round) waitUntil(at time.Time) bool {
+	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -143,10 +145,14 @@ func (r *round) quiet(q *hook.Question) *hook.Answer {
 	return r.ask(r.ctx, q).answer
 }
 
-// differsEachTime reports whether each of several repeats has another answer than the one before.
+// differsEachTime reports whether each of several repeats has another answer than the one before. A
+// tick is between them.
 func (r *round) differsEachTime(q *hook.Question) bool {
 	before := r.quiet(q)
 	for range 4 {
+		if !r.waitUntil(time.Now().Add(tick)) {
+			return false
+		}
 		again := r.quiet(q)
 		if before == nil || again == nil || len(differences(q, before, again)) == 0 {
 			return false
@@ -195,7 +201,7 @@ func (r *round) differsLater(_ context.Context, all []*hook.Question) []bool {
 		first[i] = r.quiet(q)
 	}
 	out := make([]bool, len(all))
-	if !r.waitSince(time.Now()) {
+	if !r.waitUntil(time.Now().Add(moved)) {
 		return out
 	}
 	for i, q := range all {
