@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/hookloop/hookloop/engine/object"
@@ -28,15 +30,21 @@ var (
 )
 
 // live reads the objects of a cluster, each resource once: when the engine first needs it
-// (memapi.Source). It sends no other requests than GET. It is safe for concurrent use.
+// (memapi.Source), and in the namespaces that the controllers can see. It sends no other requests
+// than GET. It is safe for concurrent use.
 type live struct {
 	client dynamic.Interface
+	// scope restricts the namespaces that are read. It is set before the first List.
+	scope scope
+	// namespaced reports whether the objects of a resource have a namespace.
+	namespaced func(schema.GroupVersionResource) bool
 	// failed is closed after the first error.
 	failed chan struct{}
 
 	mu sync.Mutex // guards the fields below
 	// objects are those that were read since the last reset.
 	objects map[object.Ref]*unstructured.Unstructured
+	notes   []string
 	err     error
 }
 
@@ -80,12 +88,46 @@ func (l *live) List(ctx context.Context, r schema.GroupVersionResource) ([]*unst
 	return all, nil
 }
 
-// list reads all objects of a resource. A cluster that does not have the resource has no objects
-// of it.
+// list reads the objects of a resource in the scope. If a hook may ask for objects of other
+// namespaces, all are read, or those of the scope without the right to read all.
 func (l *live) list(ctx context.Context, r schema.GroupVersionResource) ([]*unstructured.Unstructured, error) {
+	confined := len(l.scope.namespaces) > 0 && l.namespaced(r)
+	if !confined || l.scope.related {
+		all, err := l.listIn(ctx, r, "")
+		switch {
+		case err == nil || ctx.Err() != nil: // then the engine has stopped
+			return all, err
+		case !confined || !apierrors.IsForbidden(err):
+			return nil, l.fail(r.GroupResource(), "", err,
+				"that right or, for namespaced parents, the parents in the files (-f): then their namespaces are enough")
+		}
+	}
+	var all []*unstructured.Unstructured
+	for _, namespace := range l.scope.namespaces {
+		some, err := l.listIn(ctx, r, namespace)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return nil, err
+		case err != nil:
+			return nil, l.fail(r.GroupResource(), namespace, err, "that right")
+		}
+		all = append(all, some...)
+	}
+	if l.scope.related {
+		l.notef("--live: no right to list %s in all namespaces: related objects are those of %s alone",
+			r.GroupResource(), strings.Join(l.scope.namespaces, ", "))
+	}
+	return all, nil
+}
+
+// listIn reads all objects of a resource, of one namespace unless it is empty. A cluster that does
+// not have the resource has no objects of it.
+func (l *live) listIn(
+	ctx context.Context, r schema.GroupVersionResource, namespace string,
+) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return l.client.Resource(r).List(ctx, o)
+		return l.client.Resource(r).Namespace(namespace).List(ctx, o)
 	})
 	err := pages.EachListItem(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
 		u, ok := item.(*unstructured.Unstructured)
@@ -95,22 +137,20 @@ func (l *live) list(ctx context.Context, r schema.GroupVersionResource) ([]*unst
 		all = append(all, u)
 		return nil
 	})
-	switch {
-	case apierrors.IsNotFound(err):
+	if apierrors.IsNotFound(err) {
 		return nil, nil
-	case err != nil && ctx.Err() != nil: // the engine has stopped
-		return nil, err
-	case err != nil:
-		return nil, l.fail(r.GroupResource(), err)
 	}
-	return all, nil
+	return all, err
 }
 
 // fail keeps the first error: without the objects the result would be wrong.
-func (l *live) fail(r schema.GroupResource, err error) error {
+func (l *live) fail(r schema.GroupResource, namespace string, err error, expected string) error {
+	where := "in all namespaces"
+	if namespace != "" {
+		where = "in namespace " + namespace
+	}
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-		err = fmt.Errorf("--live: no right to list %s in all namespaces: %w; expected a kubeconfig with the rights "+
-			"get, list and watch on customresourcedefinitions and on all resources of the controllers", r, err)
+		err = fmt.Errorf("--live: no right to list %s %s: %w; expected %s", r, where, err, expected)
 	} else {
 		err = fmt.Errorf("--live: %s: %w", r, err)
 	}
@@ -121,6 +161,20 @@ func (l *live) fail(r schema.GroupResource, err error) error {
 		close(l.failed)
 	}
 	return err
+}
+
+// notef adds a note to the result.
+func (l *live) notef(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.notes = append(l.notes, fmt.Sprintf(format, args...))
+}
+
+// noted returns the notes.
+func (l *live) noted() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.notes)
 }
 
 // cause returns the first error.

@@ -95,6 +95,7 @@ func (s *session) result(settled bool) *Result {
 	after := s.world.snapshot()
 	if s.world.live != nil {
 		s.world.live.addTo(s.world.before)
+		s.world.notes = append(s.world.notes, s.world.live.noted()...)
 	}
 	r := &Result{
 		Settled: settled, Parents: s.parents(after), Writes: s.record.writes(), Faults: s.record.faults(),

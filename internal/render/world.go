@@ -13,6 +13,7 @@ import (
 	"github.com/hookloop/hookloop/internal/manifests"
 	"github.com/hookloop/hookloop/internal/memapi"
 	own "github.com/hookloop/hookloop/manifests"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -92,19 +93,33 @@ func (w *world) define(ctx context.Context, in *input) error {
 			return refused(crd.Object, err)
 		}
 	}
-	if w.live != nil {
-		if err := w.defineLive(ctx); err != nil {
-			return err
-		}
+	if w.live == nil {
+		return w.assume(ctx, in)
 	}
-	return w.assume(ctx, in)
+	if err := w.defineLive(ctx, in); err != nil {
+		return err
+	}
+	if err := w.assume(ctx, in); err != nil {
+		return err
+	}
+	w.live.scope = w.scopeOf(in)
+	w.live.namespaced = func(r schema.GroupVersionResource) bool {
+		_, namespaced, _ := w.memory.Kind(r)
+		return namespaced
+	}
+	return nil
 }
 
-// defineLive serves the CRDs of the cluster that are not in the files.
-func (w *world) defineLive(ctx context.Context) error {
-	crds, err := w.live.list(ctx, crdResource)
-	if err != nil {
-		return err
+// defineLive serves the CRDs of the cluster that are not in the files. Without the right to read
+// them, the files must have those of all resources that the controllers name.
+func (w *world) defineLive(ctx context.Context, in *input) error {
+	crds, err := w.live.listIn(ctx, crdResource, "")
+	if unknown := w.unknownResources(in); err != nil && (len(unknown) > 0 || !apierrors.IsForbidden(err)) {
+		return w.live.fail(crdResource.GroupResource(), "", err,
+			"that right, or the files (-f) with the CRDs of "+strings.Join(unknown, ", "))
+	} else if err != nil {
+		w.live.notef("--live: no right to list %s: related objects have the kinds of Kubernetes and of the files alone",
+			crdResource.GroupResource())
 	}
 	for _, crd := range crds {
 		if w.find(refOf(crd)) != nil {
