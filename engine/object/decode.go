@@ -8,6 +8,7 @@ import (
 	"hash/maphash"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/hookloop/hookloop/internal/jsonmap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -66,6 +67,9 @@ func (o *Object) Map() (map[string]any, error) { return DecodeMap(o.raw) }
 
 // DecodeMap decodes a JSON object; integers are int64.
 func DecodeMap(data []byte) (map[string]any, error) {
+	if m, ok := jsonmap.Decode(data); ok {
+		return m, nil
+	}
 	var m map[string]any
 	if err := utiljson.Unmarshal(data, &m); err != nil {
 		return nil, Explain(err)

@@ -18,3 +18,14 @@ func TestNoopSyncAllocates(t *testing.T) {
 		})
 	}
 }
+
+// TestUpdateSyncAllocates bounds the allocations of a sync that writes all children and the
+// parent's status, with those of the replaced API server.
+func TestUpdateSyncAllocates(t *testing.T) {
+	const most = 1760
+	got := testing.AllocsPerRun(200, newUpdate(t))
+	t.Logf("%v allocations", got)
+	if got > most {
+		t.Errorf("%v allocations for a sync, want at most %v", got, most)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/merge"
 	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/internal/jsonmap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -82,7 +83,7 @@ func (w *Writer) serverSide(ctx context.Context, a plan.Action) (*object.Object,
 	metadata = maps.Clone(metadata)
 	metadata["uid"], metadata["resourceVersion"] = string(a.UID), a.ResourceVersion
 	body["metadata"] = metadata
-	data, err := json.Marshal(body)
+	data, err := jsonmap.Encode(body)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/expectations"
 	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/internal/jsonmap"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
@@ -81,7 +82,7 @@ func (w *Writer) Patch(
 	if subresource != "" {
 		segments = append(segments, subresource)
 	}
-	data, err := json.Marshal(body)
+	data, err := jsonmap.Encode(body)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ func (w *Writer) Patch(
 // create posts the object. If it exists already and is this owner's, the view was stale: the error
 // is ErrStale.
 func (w *Writer) create(ctx context.Context, a plan.Action) (*object.Object, error) {
-	data, err := json.Marshal(a.Body)
+	data, err := jsonmap.Encode(a.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +127,7 @@ func (w *Writer) create(ctx context.Context, a plan.Action) (*object.Object, err
 }
 
 func (w *Writer) update(ctx context.Context, a plan.Action) (*object.Object, error) {
-	data, err := json.Marshal(a.Body)
+	data, err := jsonmap.Encode(a.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +209,7 @@ func (w *Writer) removed(ctx context.Context, a plan.Action) {
 // The body keeps the observed resourceVersion. Without one the server refuses an update of a custom
 // resource as invalid, which would look like a change.
 func (w *Writer) dryRun(ctx context.Context, a plan.Action) (*object.Object, error) {
-	data, err := json.Marshal(a.Body)
+	data, err := jsonmap.Encode(a.Body)
 	if err != nil {
 		return nil, err
 	}

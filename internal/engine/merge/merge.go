@@ -175,7 +175,22 @@ func keyed(key string, lists [][]any) bool {
 		}
 		items += len(list)
 	}
-	return items > 0 && !slices.ContainsFunc(lists, func(list []any) bool { return len(byKey(list, key)) < len(list) })
+	return items > 0 && !slices.ContainsFunc(lists, func(list []any) bool { return repeats(list, key) })
+}
+
+// repeats reports whether two items of a list have the same identity.
+func repeats(list []any, key string) bool {
+	const few = 8 // a map would cost more than the comparisons
+	if len(list) > few {
+		return len(byKey(list, key)) < len(list)
+	}
+	for i := range list {
+		id := identity(list[i], key)
+		if slices.ContainsFunc(list[:i], func(other any) bool { return identity(other, key) == id }) {
+			return true
+		}
+	}
+	return false
 }
 
 // identity returns the value of an item's key, in a form that equal values share; nil if the item

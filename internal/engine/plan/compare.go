@@ -8,7 +8,8 @@ import (
 // comparison is an observed child beside its desired state.
 type comparison struct {
 	// desired is the hook's, applied is desired with the owner reference, before is the observed
-	// object, and merged is the result of an apply to it.
+	// object, and merged is the result of an apply to it. applied is nil if nothing needs it: with
+	// dynamic apply, to an object that server-side apply has not applied.
 	desired, applied, before, merged map[string]any
 	// why names the first differences between before and merged, fields the paths in it. Both are
 	// empty if there is none.
@@ -28,8 +29,10 @@ func (p *planner) comparison(c Child, o *object.Object) (v comparison, err error
 	if v.before, err = o.Map(); err != nil {
 		return v, err
 	}
-	v.applied = merge.Apply(nil, nil, asStored(c.Ref.GVK, v.desired))
-	setOwner(v.applied, p.in.Observed.Scope.Owner)
+	if p.in.Apply.ServerSide || o.Applied(p.in.Apply.Manager) != nil {
+		v.applied = merge.Apply(nil, nil, asStored(c.Ref.GVK, v.desired))
+		setOwner(v.applied, p.in.Observed.Scope.Owner)
+	}
 	last, dropped := lastApplied(o), dropped(o, p.in.Apply.Manager, v.applied)
 	v.merged = merge.Apply(v.before, asStored(c.Ref.GVK, last), asStored(c.Ref.GVK, v.desired))
 	v.unknown = last == nil && dropped == nil

@@ -1,10 +1,10 @@
 package plan
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/jsonmap"
 )
 
 // maxAnnotations is the API server's limit for all annotations of an object, in bytes.
@@ -25,7 +25,7 @@ func lastApplied(o *object.Object) map[string]any {
 
 // annotate puts the last-applied annotation into body.
 func annotate(body, desired map[string]any) error {
-	last, err := json.Marshal(desired)
+	last, err := jsonmap.Encode(desired)
 	if err != nil {
 		return err
 	}
