@@ -15,18 +15,13 @@ const (
 // it returns some estimate, too.
 func Memory(data []byte, limit int64) int64 {
 	memory := copies * int64(len(data))
-	quoted, escaped := false, false
-	for _, b := range data {
-		switch {
-		case escaped:
-			escaped = false
-		case quoted:
-			escaped, quoted = b == '\\', b != '"'
-		case b == '"':
-			quoted = true
-		case b == '{':
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '"':
+			i = closingQuote(data, i)
+		case '{':
 			memory += valueBytes + objectBytes
-		case b == '[' || b == ',':
+		case '[', ',':
 			memory += valueBytes
 		}
 		if memory > limit {

@@ -230,10 +230,10 @@ var noopSyncs = []struct {
 	// have goroutines of their own.
 	allocations float64
 }{
-	{"inproc", openFunction, 78},
-	{"webhook", openWebhook, 200},
-	{"unary", func(b testing.TB) *hook.Opened { return openGRPC(b, "Unary") }, 472},
-	{"stream", func(b testing.TB) *hook.Opened { return openGRPC(b, "Stream") }, 264},
+	{"inproc", openFunction, 73},
+	{"webhook", openWebhook, 191},
+	{"unary", func(b testing.TB) *hook.Opened { return openGRPC(b, "Unary") }, 466},
+	{"stream", func(b testing.TB) *hook.Opened { return openGRPC(b, "Stream") }, 258},
 }
 
 func openFunction(testing.TB) *hook.Opened {

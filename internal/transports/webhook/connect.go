@@ -90,6 +90,7 @@ func (c *connections) transport(settings *tls.Config) *http.Transport {
 		MaxIdleConnsPerHost:    64,
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: maxHeaderBytes,
+		WriteBufferSize:        writeBufferBytes,
 	}
 	if c.direct {
 		t.Proxy = nil
@@ -99,6 +100,10 @@ func (c *connections) transport(settings *tls.Config) *http.Transport {
 	}
 	return t
 }
+
+// writeBufferBytes is the size of a connection's write buffer. A question that fits is sent by one
+// system call.
+const writeBufferBytes = 16 << 10
 
 // These settings detect a dead connection within pingInterval plus pingTimeout: by HTTP/2 pings, or
 // by TCP keepalive during the handshake. A question that times out retires its connection in any

@@ -41,6 +41,9 @@ type mapAnswerV2 struct {
 type mapDetails struct{ answerV2 }
 
 func readMapping(op hook.Op, version string, data []byte, strict bool) (*hook.Answer, error) {
+	if u, ok := readUsual(data, "outputs"); ok && u.items != nil && u.status == nil {
+		return finish(&hook.Answer{Children: u.items, Finalized: u.finalized}, u.resyncAfter, &answerV2{})
+	}
 	var a mapAnswerV2
 	if err := unmarshal(data, strict, target(version, &a, &a.mapAnswer)); err != nil {
 		return nil, err

@@ -59,6 +59,9 @@ var readers = map[hook.ControllerKind]func(op hook.Op, version string, data []by
 }
 
 func readComposite(_ hook.Op, version string, data []byte, strict bool) (*hook.Answer, error) {
+	if u, ok := readUsual(data, "children"); ok {
+		return finish(&hook.Answer{Status: u.status, Children: u.items, Finalized: u.finalized}, u.resyncAfter, &answerV2{})
+	}
 	var a struct {
 		compositeAnswer
 		answerV2
@@ -71,6 +74,9 @@ func readComposite(_ hook.Op, version string, data []byte, strict bool) (*hook.A
 }
 
 func readDecorator(_ hook.Op, version string, data []byte, strict bool) (*hook.Answer, error) {
+	if u, ok := readUsual(data, "attachments"); ok {
+		return finish(&hook.Answer{Status: u.status, Children: u.items, Finalized: u.finalized}, u.resyncAfter, &answerV2{})
+	}
 	var a struct {
 		decoratorAnswer
 		answerV2

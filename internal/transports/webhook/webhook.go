@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
@@ -161,6 +162,9 @@ func (c *client) answer(
 			lease.Release()
 			return nil, err
 		}
+		if c.etags == nil { // which keeps it
+			defer releaseBuffer(data)
+		}
 	}
 	answer := c.decoded.get(q, data)
 	if answer == nil {
@@ -187,10 +191,7 @@ func (c *client) body(
 	turn := turn{turns: c.largeReads}
 	defer turn.end()
 	size := max(firstReadBytes, min(expected, MaxAnswerBytes)+1)
-	if n := response.ContentLength; n >= 0 && n < firstReadBytes { // it was reserved by the caller
-		size = int(n) + 1
-	}
-	for ; ; size = min(max(firstReadBytes, 2*size), MaxAnswerBytes+1) {
+	for ; ; size = min(2*size, MaxAnswerBytes+1) {
 		if size > largeBytes {
 			if err := turn.begin(ctx); err != nil {
 				return nil, c.requestError(ctx, err)
@@ -199,7 +200,7 @@ func (c *client) body(
 		if err := lease.Resize(int64(size + len(data))); err != nil { // both buffers exist during the copy
 			return nil, c.budgetError(err)
 		}
-		data = append(make([]byte, 0, size), data...)
+		data = append(newBuffer(size), data...)
 		if err := lease.Resize(int64(size)); err != nil {
 			return nil, c.budgetError(err)
 		}
@@ -216,6 +217,25 @@ func (c *client) body(
 				return nil, c.requestError(ctx, fmt.Errorf("reading the answer: %w", err))
 			}
 		}
+	}
+}
+
+// buffers are the buffers of firstReadBytes in which most answers are read. An answer is decoded
+// into copies.
+var buffers = sync.Pool{New: func() any { return (*[firstReadBytes]byte)(make([]byte, firstReadBytes)) }}
+
+// newBuffer returns an empty buffer for size bytes.
+func newBuffer(size int) []byte {
+	if size > firstReadBytes {
+		return make([]byte, 0, size)
+	}
+	return buffers.Get().(*[firstReadBytes]byte)[:0]
+}
+
+// releaseBuffer ends the use of an answer's text.
+func releaseBuffer(data []byte) {
+	if cap(data) == firstReadBytes {
+		buffers.Put((*[firstReadBytes]byte)(data[:firstReadBytes]))
 	}
 }
 
