@@ -1,7 +1,6 @@
 package render
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/internal/manifests"
 	"github.com/hookloop/hookloop/server"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // patience is the number of failures of a parent, one after the other and without a write of any
@@ -118,7 +116,8 @@ func (r *record) synced(parents map[string][]subject) bool {
 	defer r.mu.Unlock()
 	for _, all := range parents {
 		for _, s := range all {
-			if r.rounds[s] == 0 || len(r.last[s].Ops) == 0 && r.last[s].Err != nil && r.failures[s] < patience {
+			unasked := len(r.last[s].Ops) == 0 && r.last[s].Err != nil && r.failures[s] < patience
+			if r.rounds[s] == 0 || unasked || r.transient(s) {
 				return false
 			}
 		}
@@ -199,7 +198,7 @@ func (r *record) faults() []string {
 	}
 	var lines []string
 	for of, s := range r.last {
-		if s.Err != nil && !transient(s.Err) {
+		if s.Err != nil && !r.transient(of) {
 			text := strings.ReplaceAll(s.Err.Error(), "\n", "; ")
 			lines = append(lines, fmt.Sprintf("%s: %s: %s", of, s.Result, text))
 		}
@@ -208,8 +207,11 @@ func (r *record) faults() []string {
 	return append(all, lines...)
 }
 
-// transient reports whether an error is one that the next sync repairs.
-func transient(err error) bool {
-	var status *apierrors.StatusError
-	return errors.As(err, &status) && apierrors.IsConflict(status)
+// stale is the result of a sync that met a newer object than the observed one.
+const stale = "Stale"
+
+// transient reports whether the next sync repairs the fault of a subject's last one. The caller
+// holds the mutex.
+func (r *record) transient(of subject) bool {
+	return r.last[of].Result == stale && r.failures[of] < patience
 }

@@ -146,7 +146,8 @@ func (r *record) has(parent object.Ref) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(r.rounds)), func(s subject) bool { return s.key.Parent == parent })
 }
 
-// writes returns the writes of all syncs. One that fails again in the same way is left out.
+// writes returns the writes of all syncs. One that fails again in the same way is left out, and so
+// is one that met a newer object and was tried again.
 func (r *record) writes() []Write {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,7 +163,8 @@ func (r *record) writes() []Write {
 			}
 			first := out
 			first.Round = 0
-			if out.Error != "" && failed[first] {
+			retried := s.Result == stale && (rounds[of] < r.rounds[of] || r.transient(of))
+			if out.Error != "" && (failed[first] || retried) {
 				continue // tried again
 			}
 			failed[first] = true
