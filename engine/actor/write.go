@@ -8,6 +8,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/act"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -59,7 +60,7 @@ func createOrUpdate[O, T Object](ctx Context[T], o O, mutate func(O) error, chil
 	present, err := controller.Get[O](ctx.Runtime, controller.KeyOf(o))
 	switch {
 	case controller.IsNotFound(err):
-		if err := mutateNamed(o, mutate); err != nil {
+		if err := act.Mutate(o, mutate); err != nil {
 			return err
 		}
 		if child {
@@ -70,7 +71,7 @@ func createOrUpdate[O, T Object](ctx Context[T], o O, mutate func(O) error, chil
 		return err
 	}
 	before := present.DeepCopyObject()
-	if err := mutateNamed(present, mutate); err != nil {
+	if err := act.Mutate(present, mutate); err != nil {
 		return err
 	}
 	if child {
@@ -89,19 +90,6 @@ func createOrUpdate[O, T Object](ctx Context[T], o O, mutate func(O) error, chil
 		ctx.run.mark(ctx, present, present.GetGeneration()+1)
 	}
 	return ctx.run.write(ctx, verbUpdate, present, fields, ctx.Update)
-}
-
-// mutateNamed calls mutate, which must not change the identity of the object.
-func mutateNamed[O Object](o O, mutate func(O) error) error {
-	key, uid := controller.KeyOf(o), o.GetUID()
-	if err := mutate(o); err != nil {
-		return fmt.Errorf("mutate %T %s: %w", o, quoted(key), err)
-	}
-	if controller.KeyOf(o) != key || o.GetUID() != uid {
-		return fmt.Errorf("mutate %T %s: the object is %s now, expected the same namespace, name and uid",
-			o, quoted(key), quoted(controller.KeyOf(o)))
-	}
-	return nil
 }
 
 // Apply applies the fields that an object has by server-side apply; the actor's name is the field

@@ -2,9 +2,9 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 
+	"github.com/hookloop/hookloop/internal/engine/act"
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
@@ -17,7 +17,7 @@ import (
 func CreateOrUpdate[O Object](ctx context.Context, rt *Runtime, o O, mutate func(O) error) error {
 	present, err := Get[O](rt, KeyOf(o))
 	if IsNotFound(err) {
-		if err := mutateNamed(o, mutate); err != nil {
+		if err := act.Mutate(o, mutate); err != nil {
 			return err
 		}
 		return rt.Create(ctx, o)
@@ -26,7 +26,7 @@ func CreateOrUpdate[O Object](ctx context.Context, rt *Runtime, o O, mutate func
 		return err
 	}
 	before := present.DeepCopyObject()
-	if err := mutateNamed(present, mutate); err != nil {
+	if err := act.Mutate(present, mutate); err != nil {
 		return err
 	}
 	if !equality.Semantic.DeepEqual(before, present) {
@@ -51,16 +51,4 @@ func CreateOrUpdateChild[O Object](ctx context.Context, rt *Runtime, owner Objec
 		}
 		return rt.Own(owner, o)
 	})
-}
-
-// mutateNamed calls mutate, which must not change the identity of the object.
-func mutateNamed[O Object](o O, mutate func(O) error) error {
-	key := KeyOf(o)
-	if err := mutate(o); err != nil {
-		return fmt.Errorf("mutate %T %q: %w", o, key, err)
-	}
-	if KeyOf(o) != key {
-		return fmt.Errorf("mutate %T %q: the object is %q now, expected the same namespace and name", o, key, KeyOf(o))
-	}
-	return nil
 }

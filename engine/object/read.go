@@ -311,26 +311,11 @@ func appendCompact(out, value []byte) []byte {
 	for i := 0; i < len(value); i++ {
 		switch value[i] {
 		case '"':
-			i = endOfString(value, i)
+			i = closingQuote(value, i)
 		case ' ', '\t', '\n', '\r':
 			out = append(out, value[start:i]...)
 			start = i + 1
 		}
 	}
 	return append(out, value[start:]...)
-}
-
-// endOfString returns the place of the quote that ends the string that begins at a place.
-func endOfString(value []byte, at int) int {
-	for {
-		at++
-		end := at + bytes.IndexByte(value[at:], '"')
-		escapes := 0
-		for value[end-1-escapes] == '\\' {
-			escapes++
-		}
-		if at = end; escapes%2 == 0 {
-			return end
-		}
-	}
 }

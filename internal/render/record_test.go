@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestConflicts shows a write that met a newer object only if no retry repairs it, and a conflict of
-// field managers, which no retry repairs.
+// TestConflicts shows a write that met a newer object only if no retry repairs it, and a conflict
+// of field managers, which no retry repairs.
 func TestConflicts(t *testing.T) {
 	ref := object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "shop", Name: "a"}
 	of := subject{"composite/web", hook.ParentKey(ref)}
