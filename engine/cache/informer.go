@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -109,6 +110,10 @@ func (i *informer) listWatch(client rest.Interface) *clientcache.ListWatch {
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.Watch = true
 			w, err := request(client, i.resource, o).Watch(ctx)
+			if err != nil && ctx.Err() != nil {
+				// An older API server answers with the first event. The reflector logs no fault for io.EOF.
+				return nil, io.EOF
+			}
 			if err != nil {
 				return nil, i.note(ctx, err)
 			}
