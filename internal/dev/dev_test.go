@@ -254,3 +254,23 @@ func TestFixedManifestStartsTheHook(t *testing.T) {
 		t.Errorf("got %q, expected a start of the hook", out.String())
 	}
 }
+
+// TestTemporaryFileIsNotNamed has the burst of an editor, or of sed -i: a temporary file that
+// becomes the changed one.
+func TestTemporaryFileIsNotNamed(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.WriteFile("hook.py", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	p := &printer{out: &out}
+	s := &session{
+		Options: &Options{Command: []string{"/nonexistent/hook"}},
+		print:   p, observer: newObserver(p), declared: &declared{},
+	}
+	s.handle(t.Context(), []string{"hook.py", "sedQ8x2Lk"})
+	if !strings.Contains(out.String(), " hook.py changed: the hook is started again") {
+		t.Errorf("got %q, expected a line with the changed file alone", out.String())
+	}
+}

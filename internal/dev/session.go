@@ -193,15 +193,20 @@ func (s *session) run(ctx context.Context) error {
 	defer stopEngine()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	group, groupCtx := errgroup.WithContext(engineCtx)
-	group.Go(func() error { return server.Run(engineCtx, s.config()) })
-	defer context.AfterFunc(groupCtx, stop)() // an engine that fails ends the session
+	begun := make(chan struct{})
 	watching := errgroup.Group{}
 	watching.Go(func() error {
-		err := filewatch.Watch(ctx, s.watched(), nil)
+		err := filewatch.Watch(ctx, s.watched(), func() { close(begun) })
 		stop()
 		return err
 	})
+	select {
+	case <-begun: // no change is missed once a controller is reported as running
+	case <-ctx.Done():
+	}
+	group, groupCtx := errgroup.WithContext(engineCtx)
+	group.Go(func() error { return server.Run(engineCtx, s.config()) })
+	defer context.AfterFunc(groupCtx, stop)() // an engine that fails ends the session
 	select {
 	case <-s.engineUp:
 		s.loop(ctx)
@@ -293,23 +298,22 @@ func exitText(err error) string {
 // handle reads the manifests again if one of them has changed, and starts the hook again if another
 // file has, or if it does not run.
 func (s *session) handle(ctx context.Context, paths []string) {
-	manifests, others := 0, []string{}
+	manifests := 0
 	for _, path := range paths {
 		if s.isManifest(path) {
 			manifests++
-			continue
 		}
-		others = append(others, path)
 	}
-	if present := existing(others); len(present) > 0 { // temporary files of editors are gone
-		others = present
+	others := len(paths) - manifests
+	if present := existing(paths); len(present) > 0 { // temporary files of editors are gone
+		paths = present
 	}
 	if manifests > 0 {
 		if err := s.reload(ctx); err != nil {
 			s.complain(ctx, err)
 		}
 	}
-	if len(s.Command) == 0 || len(others) == 0 && s.process != nil {
+	if len(s.Command) == 0 || others == 0 && s.process != nil {
 		return
 	}
 	s.print.notef("%s changed: the hook is started again", strings.Join(few(paths), ", "))
