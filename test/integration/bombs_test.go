@@ -48,8 +48,11 @@ type blast struct {
 	rounds    int
 }
 
-// bombs holds the bombs of hooks. Package-level init functions of other files may add to it.
-var bombs = append(webhookBombs(), grpcBombs()...)
+// bombs returns all bombs. Each makes its content when it is sent, because all contents together
+// take hundreds of MiB.
+func bombs() []bomb {
+	return slices.Concat(webhookBombs(), grpcBombs(), strangersBombs(), workersBombs())
+}
 
 // TestBombs sends each bomb with five syncs at a time, and checks the bystander after each. The
 // engine must neither die nor restart.
@@ -70,7 +73,7 @@ func TestBombs(t *testing.T) {
 	b.bystander.Apply(parent("web", page("page", "text: none")))
 	var table strings.Builder
 	rows := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	for _, bomb := range bombs {
+	for _, bomb := range bombs() {
 		t.Run(bomb.name, func(t *testing.T) {
 			b.T = t
 			if err := confine.Reset(b.engine.PID()); err != nil {
@@ -142,11 +145,12 @@ var tooMuch = []string{"InvalidHookAnswer", "MemoryBudget"}
 // webhookBombs returns answers of 16 MiB that are some KiB of gzip.
 func webhookBombs() []bomb {
 	const size = 16<<20 - 100
-	fill := func(before, item, after string) string {
-		return before + strings.Repeat(item+",", (size-len(before)-len(after)-len(item))/(len(item)+1)) + item + after
+	fill := func(before, item, after string) func() string {
+		n := (size - len(before) - len(after) - len(item)) / (len(item) + 1)
+		return func() string { return before + strings.Repeat(item+",", n) + item + after }
 	}
 	var out []bomb
-	for name, body := range map[string]string{
+	for name, body := range map[string]func() string{
 		"conditions":   fill(`{"conditions":[`, `{}`, `]}`),
 		"events":       fill(`{"events":[`, `{}`, `]}`),
 		"results":      fill(`{"results":[`, `{}`, `]}`),
@@ -158,12 +162,12 @@ func webhookBombs() []bomb {
 			`{"children":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":[`, `{}`, `]}]}`),
 		"a status's fields":   fill(`{"status":{"a":[`, `{}`, `]}}`),
 		"an unknown field":    fill(`{"unknown":[`, `[]`, `]}`),
-		"one unknown name":    `{"` + strings.Repeat("x", size) + `":1}`,
+		"one unknown name":    func() string { return `{"` + strings.Repeat("x", size) + `":1}` },
 		"the same field":      fill(`{"status":{},`, `"finalized":true`, `}`),
-		"a string of escapes": `{"status":{"a":"` + strings.Repeat(`\u0000`, size/6) + `"}}`,
+		"a string of escapes": func() string { return `{"status":{"a":"` + strings.Repeat(`\u0000`, size/6) + `"}}` },
 	} {
 		out = append(out, bomb{"webhook: " + name, func(b *blast) {
-			b.refused(kit.Composite{Sync: gzippedHook(b.T, body), Version: "v2"}, tooMuch...)
+			b.refused(kit.Composite{Sync: gzippedHook(b.T, body()), Version: "v2"}, tooMuch...)
 		}})
 	}
 	return out
@@ -239,20 +243,22 @@ func serveRaw(t *testing.T, answer []byte) string {
 // grpcBombs returns responses of 15 MiB: of unary calls, and of streams.
 func grpcBombs() []bomb {
 	const size = 15 << 20
-	responses := map[string][]byte{"children": repeated(2, size)}
+	responses := map[string]func() []byte{"children": func() []byte { return repeated(2, size) }}
 	for name, field := range map[string]int{"conditions": 2, "events": 3, "results": 4, "requirements": 5} {
-		responses[name] = append([]byte{3<<3 | 2}, lengthPrefixed(repeated(field, size))...) // details
+		responses[name] = func() []byte {
+			return append([]byte{3<<3 | 2}, lengthPrefixed(repeated(field, size))...) // details
+		}
 	}
 	var out []bomb
 	for name, response := range responses {
 		out = append(out, bomb{"gRPC: " + name, func(b *blast) {
-			address := serveRaw(b.T, response)
+			address := serveRaw(b.T, response())
 			b.refused(kit.Composite{Sync: "grpc:" + address}, tooMuch...)
 		}}, bomb{"stream: " + name, func(b *blast) {
-			h := serveFaulty(b.T)
+			h, envelope := serveFaulty(b.T), response()
 			h.everyone = true
 			h.turn(answering(func(a *streamv1.Answer) []*streamv1.HookMessage {
-				a.GetDesired().Envelope = response
+				a.GetDesired().Envelope = envelope
 				return saying(a)
 			}))
 			b.refused(kit.Composite{Sync: "stream:" + h.address}, tooMuch...)

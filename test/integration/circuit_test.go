@@ -14,19 +14,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// clockwork is a hook that desires other data in each answer, until it is stopped.
+// clockwork is a hook that desires one child, named like its parent, with other data in each
+// answer, until it is stopped.
 type clockwork struct {
 	n       atomic.Int64
 	stopped atomic.Bool
 }
 
-func (c *clockwork) answer(kit.Request) any {
+func (c *clockwork) answer(r kit.Request) any {
 	if !c.stopped.Load() {
 		c.n.Add(1)
 	}
 	return map[string]any{
 		"status":   map[string]any{"fine": true},
-		"children": []any{configMap("page", strconv.FormatInt(c.n.Load(), 10))},
+		"children": []any{configMap(r.Parent.GetName(), strconv.FormatInt(c.n.Load(), 10))},
 	}
 }
 
@@ -49,7 +50,7 @@ func TestHookThatAnswersAtRandom(t *testing.T) {
 	mark := k.Mark()
 	k.Apply(parent("web"))
 	k.AwaitFault("Web", "web", "CircuitOpen",
-		`data.text of ConfigMap.v1 "`+k.Namespace+`/page" was rewritten over and over`)
+		`data.text of ConfigMap.v1 "`+k.Namespace+`/web" was rewritten over and over`)
 	if n := kit.Count(k.Writes(mark), "update", "configmaps"); n < 15 || n > 40 {
 		t.Errorf("%d updates before and shortly after the circuit has opened, want about 20", n)
 	}
@@ -62,7 +63,7 @@ func TestHookThatAnswersAtRandom(t *testing.T) {
 	})
 	work.stopped.Store(true)
 	k.AwaitSynced("Web", "web")
-	await(k, "v1/ConfigMap", "page", "data.text", strconv.FormatInt(work.n.Load(), 10))
+	await(k, "v1/ConfigMap", "web", "data.text", strconv.FormatInt(work.n.Load(), 10))
 }
 
 // TestUserEndsThePause edits a parent with an open circuit: it is synced immediately.
@@ -81,9 +82,13 @@ func TestUserEndsThePause(t *testing.T) {
 	k.Apply(parent("web"))
 	k.Apply(parent("other"))
 	k.AwaitFault("Web", "web", "CircuitOpen", "data.text of ConfigMap.v1")
+	k.AwaitFault("Web", "other", "CircuitOpen", "data.text of ConfigMap.v1")
 	work.stopped.Store(true)
 	k.Patch("Web", "web", "metadata: {annotations: {note: mended}}")
 	k.AwaitSynced("Web", "web")
+	if fault := kit.Condition(k.Get("Web", "other"), "Synced"); fault["reason"] != "CircuitOpen" {
+		t.Errorf("the other parent, which nobody has edited, has the condition %v, want an open circuit", fault)
+	}
 
 	work.stopped.Store(false)
 	k.Patch("Web", "web", "metadata: {annotations: {note: worse}}")

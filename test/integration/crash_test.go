@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,7 +51,24 @@ func killedAfter(t *testing.T, writes int) {
 	}
 	await(k, "Web", "web", "status.observedGeneration", "1")
 	awaitSync(k, "web")
-	if diff := cmp.Diff(creates, sorted(k.ChildWrites(mark))); diff != "" {
+	if diff := cmp.Diff(creates, sorted(completed(k.ChildWrites(mark)))); diff != "" {
 		t.Errorf("all writes of both engines to children (-want +got):\n%s", strings.TrimSpace(diff))
 	}
+}
+
+// completed returns writes without the mark of the one that was in flight at the kill: the audit
+// log has it with status 504, because its client was gone. The API server completed it unless the
+// next engine had to send it again.
+func completed(writes []string) []string {
+	cut := slices.IndexFunc(writes, func(w string) bool { return strings.HasSuffix(w, " 504") })
+	if cut < 0 {
+		return writes
+	}
+	whole := strings.TrimSuffix(writes[cut], " 504")
+	if slices.Contains(writes, whole) {
+		return slices.Delete(slices.Clone(writes), cut, cut+1)
+	}
+	writes = slices.Clone(writes)
+	writes[cut] = whole
+	return writes
 }

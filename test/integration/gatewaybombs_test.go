@@ -19,8 +19,6 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-func init() { bombs = append(bombs, append(strangersBombs(), workersBombs()...)...) }
-
 const (
 	triggerMethod = "/hookloop.stream.v1.GatewayService/Trigger"
 	attachMethod  = "/hookloop.stream.v1.GatewayService/Attach"
