@@ -1,10 +1,6 @@
 package pipeline
 
-import (
-	"container/list"
-
-	"github.com/hookloop/hookloop/engine/hook"
-)
+import "container/list"
 
 // Account is a pipeline's share of the memory of the process.
 type Account interface {
@@ -19,45 +15,37 @@ type Account interface {
 // goroutine.
 type OpenAccount func(shrink func(limit int64)) Account
 
-// uses orders keys by their last sync and adds up the bytes of their states.
+// uses orders states by their last sync and adds up their bytes. The zero value has none.
 type uses struct {
-	// recent has the keys, the last used first; entries are its elements by key. A key that is
-	// being synced is in neither.
-	recent  list.List
-	entries map[hook.Key]*list.Element
-	// bytes are the sizes by key and total is their sum. The size of a key that is being synced is
-	// that from before its sync.
-	bytes map[hook.Key]int64
+	// recent has the states (*keyState), the last used first, without those that are being synced.
+	recent list.List
+	// total is the sum of all sizes.
 	total int64
 }
 
-func newUses() uses {
-	return uses{entries: map[hook.Key]*list.Element{}, bytes: map[hook.Key]int64{}}
-}
-
-// begin takes a key out of the order while it is being synced.
-func (u *uses) begin(key hook.Key) {
-	if e := u.entries[key]; e != nil {
-		u.recent.Remove(e)
-		delete(u.entries, key)
+// begin takes a state out of the order while its key is being synced.
+func (u *uses) begin(s *keyState) {
+	if s.place != nil {
+		u.recent.Remove(s.place)
+		s.place = nil
 	}
 }
 
-// end puts a key at the front of the order, with its size in bytes.
-func (u *uses) end(key hook.Key, bytes int64) {
-	u.resize(key, bytes)
-	u.entries[key] = u.recent.PushFront(key)
+// end puts a state at the front of the order, with its size.
+func (u *uses) end(s *keyState) {
+	u.resize(s)
+	s.place = u.recent.PushFront(s)
 }
 
-func (u *uses) resize(key hook.Key, bytes int64) {
-	u.total += bytes - u.bytes[key]
-	u.bytes[key] = bytes
+func (u *uses) resize(s *keyState) {
+	bytes := s.size()
+	u.total += bytes - s.bytes
+	s.bytes = bytes
 }
 
-func (u *uses) forget(key hook.Key) {
-	u.begin(key)
-	u.total -= u.bytes[key]
-	delete(u.bytes, key)
+func (u *uses) forget(s *keyState) {
+	u.begin(s)
+	u.total -= s.bytes
 }
 
 // unlimited is the Account of a process without a limit.

@@ -104,7 +104,7 @@ func TestEveryPartIsReset(t *testing.T) {
 	_, p, _, _ := remembering(t)
 	state := p.states.byKey[event(queue.CauseObject).Key]
 	state.setParent("another")
-	v := reflect.ValueOf(*state)
+	v := reflect.ValueOf(state.parentState)
 	for i := range v.NumField() {
 		if name := v.Type().Field(i).Name; name != "uid" && !v.Field(i).IsZero() {
 			t.Errorf("%s is %v after another parent took the name, want nothing", name, v.Field(i))
@@ -135,8 +135,8 @@ func TestStateIsBounded(t *testing.T) {
 		t.Errorf("the fault has %d bytes, %d warnings, %d events; want each bounded",
 			len(state.fault.key), len(state.warnings), len(state.events.hashes))
 	}
-	if len(p.states.byKey) != 1 || len(p.states.uses.bytes) != 1 {
-		t.Errorf("%d states and %d uses of one parent", len(p.states.byKey), len(p.states.uses.bytes))
+	if len(p.states.byKey) != 1 || p.states.uses.recent.Len() != 1 {
+		t.Errorf("%d states and %d uses of one parent", len(p.states.byKey), p.states.uses.recent.Len())
 	}
 }
 

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"container/list"
 	"maps"
 	"slices"
 	"sync"
@@ -58,6 +59,16 @@ func (s *parentState) size() int64 {
 	return int64(s.previous.Bytes() + s.converged.Bytes() + len(s.status.answer) + s.warnings.bytes())
 }
 
+// keyState is a parentState with its place in states.
+type keyState struct {
+	parentState
+	key hook.Key
+	// place is the state's place in uses; nil while its key is being synced. bytes is its size then,
+	// that from before the sync.
+	place *list.Element
+	bytes int64
+}
+
 // states holds the states of a pipeline's keys. It is safe for concurrent use.
 type states struct {
 	account Account
@@ -65,17 +76,17 @@ type states struct {
 	// mu guards the fields below. A parentState belongs to the one sync of its key that is running,
 	// and to mu between syncs.
 	mu    sync.Mutex
-	byKey map[hook.Key]*parentState
+	byKey map[hook.Key]*keyState
 	// parts has the keys of byKey that are parts, by parent.
 	parts map[object.Ref]map[hook.Key]struct{}
-	// uses orders and counts the keys of byKey; open has those with an open circuit.
+	// uses orders and counts the states of byKey; open has those with an open circuit.
 	uses uses
 	open map[hook.Key]struct{}
 }
 
 func newStates(open OpenAccount) *states {
 	s := &states{
-		byKey: map[hook.Key]*parentState{}, parts: map[object.Ref]map[hook.Key]struct{}{}, uses: newUses(),
+		byKey: map[hook.Key]*keyState{}, parts: map[object.Ref]map[hook.Key]struct{}{},
 		open: map[hook.Key]struct{}{}, account: unlimited{},
 	}
 	if open != nil {
@@ -88,14 +99,14 @@ func newStates(open OpenAccount) *states {
 func (s *states) of(key hook.Key) *parentState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.uses.begin(key)
 	state, ok := s.byKey[key]
 	if !ok {
-		state = &parentState{}
+		state = &keyState{key: key}
 		s.byKey[key] = state
 		s.addPart(key)
 	}
-	return state
+	s.uses.begin(state)
+	return &state.parentState
 }
 
 // addPart adds a key to the parts of its parent, if it is a part.
@@ -120,21 +131,29 @@ func (s *states) partsOf(parent object.Ref) []hook.Key {
 func (s *states) find(key hook.Key) *parentState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.byKey[key]
+	return s.present(key)
 }
 
-// has reports whether a state is still that of a key.
+func (s *states) present(key hook.Key) *parentState {
+	if state := s.byKey[key]; state != nil {
+		return &state.parentState
+	}
+	return nil
+}
+
+// has reports whether a state is still that of a key; nil, whether the key has none.
 func (s *states) has(key hook.Key, state *parentState) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.byKey[key] == state
+	return s.present(key) == state
 }
 
 // release ends a sync's use of a key's state.
 func (s *states) release(key hook.Key) {
 	s.mu.Lock()
 	if state := s.byKey[key]; state != nil {
-		s.uses.end(key, state.size())
+		state.previous.Rest()
+		s.uses.end(state)
 	}
 	total := s.uses.total
 	s.mu.Unlock()
@@ -145,6 +164,11 @@ func (s *states) release(key hook.Key) {
 func (s *states) forget(key hook.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	state := s.byKey[key]
+	if state == nil {
+		return
+	}
+	s.uses.forget(state)
 	delete(s.byKey, key)
 	delete(s.open, key)
 	if parts := s.parts[key.Parent]; key.Part != "" && parts != nil {
@@ -153,7 +177,6 @@ func (s *states) forget(key hook.Key) {
 			delete(s.parts, key.Parent)
 		}
 	}
-	s.uses.forget(key)
 }
 
 // shrink drops the previous answers of the keys that were synced longest ago, until at most limit
@@ -162,10 +185,9 @@ func (s *states) forget(key hook.Key) {
 func (s *states) shrink(limit int64) {
 	s.mu.Lock()
 	for e := s.uses.recent.Back(); e != nil && s.uses.total > limit; e = e.Prev() {
-		key := e.Value.(hook.Key)
-		state := s.byKey[key]
+		state := e.Value.(*keyState)
 		state.previous = plan.Previous{}
-		s.uses.resize(key, state.size())
+		s.uses.resize(state)
 	}
 	total := s.uses.total
 	s.mu.Unlock()

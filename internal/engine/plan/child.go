@@ -3,6 +3,7 @@ package plan
 import (
 	"bytes"
 	"encoding/json"
+	"hash/maphash"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
@@ -19,22 +20,37 @@ type Child struct {
 	Ready     *bool
 	DependsOn []hook.Dependency
 
-	raw   []byte
 	scope *Scope
-	item  json.RawMessage // of the answer
+	// item is the item of the answer, and itemHash its hash. Previous.Rest drops the item; it is
+	// here again when an answer has an equal one.
+	item     json.RawMessage
+	itemHash uint64
+	// compact reports that the object's JSON (object.Raw) is the item.
+	compact bool
 	// depends is the value of DependsOnAnnotation, empty for none. It is nil if the answer has no
 	// dependencies; then the annotation stays as it is.
 	depends *string
 }
 
-// newChild keeps bytes only: the item's if the object has the same, so that they are held once. All
-// children of a parent have the same stamps, so the hash leaves them out.
+// newChild keeps no more than the item. All children of a parent have the same stamps, so the hash
+// leaves them out.
 func newChild(ref object.Ref, item json.RawMessage, o *object.Object, declared ChildKind, scope *Scope) Child {
-	raw := o.Raw()
-	if bytes.Equal(raw, item) {
-		raw = item
+	return Child{
+		Ref: ref, Hash: o.Hash(), Kind: declared, scope: scope,
+		item: item, itemHash: maphash.Bytes(seed, item), compact: bytes.Equal(o.Raw(), item),
 	}
-	return Child{Ref: ref, Hash: o.Hash(), Kind: declared, raw: raw, scope: scope, item: item}
+}
+
+// raw returns the object's JSON.
+func (c Child) raw() ([]byte, error) {
+	if c.compact {
+		return c.item, nil
+	}
+	o, err := object.Decode(c.item)
+	if err != nil {
+		return nil, err
+	}
+	return o.Raw(), nil
 }
 
 // Map returns the desired state as the last-applied annotation has it: with namespace and stamps,
@@ -52,7 +68,11 @@ func (c Child) Map() (map[string]any, error) {
 // whole returns the child as the hook answered it, with namespace and stamps. Its name is the
 // validated one, even if the JSON has other fields that look like a name.
 func (c Child) whole() (map[string]any, error) {
-	m, err := object.DecodeMap(c.raw)
+	raw, err := c.raw()
+	if err != nil {
+		return nil, err
+	}
+	m, err := object.DecodeMap(raw)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package plan
 import (
 	"bytes"
 	"encoding/json"
+	"hash/maphash"
 	"maps"
 	"slices"
 
@@ -16,10 +17,15 @@ import (
 // nothing. It is used by one sync at a time.
 type Previous struct {
 	scope    Scope
-	children []Child // of the last answer, each with the item that it was read from
+	children []Child // of the last answer, each with the item that it was read from until Rest
 	bytes    int     // of the children
 	plan     previousPlan
 }
+
+// maxResting bounds the items that Rest drops, in bytes. The next answer's items are then compared
+// by their hashes, which costs more than the comparison of the addresses that a stream's unchanged
+// items have.
+const maxResting = 64 << 10
 
 // childBytes is the approximate size of a Child beside its JSON, placeBytes that of an entry of
 // previousPlan.at.
@@ -96,7 +102,7 @@ type itemReader struct {
 
 // run returns the number of items that the two answers have in common at their beginnings.
 func (r *itemReader) run(items []json.RawMessage) int {
-	for r.at < min(len(items), len(r.before)) && sameItem(r.before[r.at].item, items[r.at]) {
+	for r.at < min(len(items), len(r.before)) && r.before[r.at].readFrom(items[r.at]) {
 		r.at++
 	}
 	return r.at
@@ -105,7 +111,7 @@ func (r *itemReader) run(items []json.RawMessage) int {
 // find returns the child that was read from an equal item of the previous answer.
 func (r *itemReader) find(item json.RawMessage) (Child, bool) {
 	for try := r.at; try < min(r.at+2, len(r.before)); try++ {
-		if sameItem(r.before[try].item, item) {
+		if r.before[try].readFrom(item) {
 			r.at = try + 1
 			return r.before[try], true
 		}
@@ -113,10 +119,32 @@ func (r *itemReader) find(item json.RawMessage) (Child, bool) {
 	return Child{}, false
 }
 
-// sameItem compares two items: first by their addresses, which are equal for unchanged items of a
-// stream, then by their bytes.
-func sameItem(a, b json.RawMessage) bool {
-	return len(a) == len(b) && len(a) > 0 && (&a[0] == &b[0] || bytes.Equal(a, b))
+// readFrom reports whether the child was read from an equal item: first by the address, which is
+// equal for unchanged items of a stream, then by the bytes or, if they were dropped, by the hash.
+// The child has its item again then.
+func (c *Child) readFrom(item json.RawMessage) bool {
+	if c.item == nil {
+		if len(item) > 0 && c.itemHash == maphash.Bytes(seed, item) {
+			c.item = item
+		}
+		return c.item != nil
+	}
+	return len(c.item) == len(item) && len(item) > 0 && (&c.item[0] == &item[0] || bytes.Equal(c.item, item))
+}
+
+// Rest drops what the next answer has again: the items of a few children. It is called when the
+// sync has ended.
+func (r *Previous) Rest() {
+	if p := &r.plan; len(p.children) > 0 && (len(r.children) == 0 || &p.children[0] != &r.children[0]) {
+		r.forgetPlan() // no plan can continue from it
+	}
+	if r.bytes > maxResting {
+		return
+	}
+	r.bytes = childBytes * len(r.children)
+	for i := range r.children {
+		r.children[i].item = nil
+	}
 }
 
 // keepAnswer remembers an answer.
@@ -127,9 +155,6 @@ func (r *Previous) keepAnswer(scope *Scope, children []Child) {
 	r.scope, r.children, r.bytes = *scope, children, childBytes*len(children)
 	for _, c := range children {
 		r.bytes += len(c.item)
-		if len(c.raw) != len(c.item) || len(c.raw) > 0 && &c.raw[0] != &c.item[0] {
-			r.bytes += len(c.raw)
-		}
 	}
 }
 
