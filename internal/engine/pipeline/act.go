@@ -3,6 +3,8 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/circuit"
@@ -33,7 +35,7 @@ func (r *run) prepare(ctx context.Context, observed *plan.Observed) (*plan.Obser
 			prepared.Children = prepared.Children.With(outcome.Object)
 		}
 	}
-	return &prepared, errors.Join(faults...)
+	return &prepared, joined(faults)
 }
 
 // act writes the children, stage by stage. It remembers the converged ones.
@@ -67,6 +69,13 @@ func (r *run) stage(ctx context.Context, actions []plan.Action) error {
 			r.Events.Normal(ctx, r.parent, "OrphanDeleted", collected.Error())
 		}
 	}
+	return joined(faults)
+}
+
+// joined joins the faults of several writes, sorted by their texts: hooks may return children in
+// another order each time, and the message of a condition should stay.
+func joined(faults []error) error {
+	slices.SortStableFunc(faults, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(faults...)
 }
 

@@ -32,7 +32,7 @@ type api struct {
 	stores map[object.Resource]*view.Store
 	// unknown has the errors of resources with unknown objects.
 	unknown map[object.Resource]error
-	// refuses answers 403 to a write of an object with this name.
+	// refuses answers 403 to a write of an object with a name that begins so.
 	refuses string
 	// takes has the objects with this name be gone when a delete of them arrives.
 	takes   string
@@ -133,7 +133,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.note("%s %s/%s%s", strings.ToLower(r.Method), resource.Plural, name, sub)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if r.Method != http.MethodGet && name == a.refuses {
+	if r.Method != http.MethodGet && a.refuses != "" && strings.HasPrefix(name, a.refuses) {
 		status(w, http.StatusForbidden, "Forbidden")
 		return
 	}

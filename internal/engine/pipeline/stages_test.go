@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -231,6 +232,26 @@ func TestStatusBesideADeletedChild(t *testing.T) {
 	}
 	if got := seen.outcomes[0].Result; got != "changed" {
 		t.Errorf("result %q, want changed", got)
+	}
+}
+
+// TestOrderOfFaults has the same error for children that the hook answers in another order.
+func TestOrderOfFaults(t *testing.T) {
+	a := newAPI(t, web(""))
+	a.refuses = "no"
+	order := [][]string{{"no-a", "no-b"}, {"no-b", "no-a"}}
+	s, seen := settings(t, a, newComposite(t, false), func(q *hook.Question) (*hook.Answer, error) {
+		names := order[0]
+		order = order[1:]
+		return answers(names...)(q)
+	})
+	p := pipeline.New(s)
+	for range 2 {
+		_, _ = p.Reconcile(t.Context(), item()) // the outcome has the error
+	}
+	first, second := fmt.Sprint(seen.outcomes[0].Err), fmt.Sprint(seen.outcomes[1].Err)
+	if first != second || !strings.Contains(first, "no-a") || !strings.Contains(first, "no-b") {
+		t.Errorf("got %q, then %q, want the same error with both children", first, second)
 	}
 }
 
