@@ -24,6 +24,7 @@ func TestTutorial(t *testing.T) {
 	if err != nil || len(pages) != 9 {
 		t.Fatalf("%d pages, %v; expected 9 steps", len(pages), err)
 	}
+	cluster.NeedNewest(t, cluster.Start(t), "the pages show the output of the newest kubectl")
 	r := newReader(t)
 	for _, page := range pages {
 		done := t.Run(strings.TrimSuffix(filepath.Base(page), ".md"), func(t *testing.T) { r.follow(t, page) })

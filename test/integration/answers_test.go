@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/test/kit"
 )
 
@@ -350,7 +351,9 @@ func TestDecoratorAnswersExtras(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
 	decorate(t, k, "", "", "")
-	k.Patch("metacontroller.k8s.io/v1alpha1/DecoratorController", k.Name, "spec: {hooks: {sync: {version: v2}}}")
+	const kind = "metacontroller.k8s.io/v1alpha1/DecoratorController"
+	k.Patch(kind, k.Name, "spec: {hooks: {sync: {version: v2}}}")
+	k.AwaitReadyOf(kind, v1alpha1.ReasonRunning)
 	k.Apply("{apiVersion: $GROUP/v1, kind: Web, metadata: {name: web, namespace: $NS}}")
 	k.Patch("Web", "web", "status: {phase: theirs, conditions: [{type: Theirs, status: 'True'}]}", "status")
 	k.Patch(
