@@ -110,7 +110,7 @@ func (b *built[T]) begin(ctx context.Context, item queue.Item[Key], o *object.Ob
 	ctx, t.close, all = b.place(ctx, item, o, all)
 	t.provisional = t.close == nil && item.Attempt == 0
 	ctx, t.Span = b.host.Tracer.Start(ctx, "reconcile "+b.name,
-		trace.WithLinks(all...), trace.WithAttributes(b.attributes(item, o)...))
+		trace.WithLinks(loop.WithoutParent(ctx, all)...), trace.WithAttributes(b.attributes(item, o)...))
 	log := klog.FromContext(ctx).WithValues("key", item.Key.String())
 	if sc := t.SpanContext(); sc.IsValid() {
 		log = log.WithValues("trace_id", sc.TraceID().String(), "span_id", sc.SpanID().String())

@@ -9,7 +9,7 @@ program=
 trap '[ -z "$program" ] || { kill "$program" && wait "$program"; } || true; rm -rf "$work"' EXIT
 
 start() {
-  "$work/matrixone" --kubeconfig "$KUBECONFIG" --metrics-address "127.0.0.1:$port" --health-probe-bind-address 0 \
+  OTEL_EXPORTER_OTLP_PROTOCOL=grpc "$work/matrixone" --kubeconfig "$KUBECONFIG" --metrics-address "127.0.0.1:$port" --health-probe-bind-address 0 \
     --tracing-endpoint "${JAEGER_OTLP:-}" >>"$work/log" 2>&1 &
   program=$!
 }
@@ -45,6 +45,18 @@ eventually "the waiting group is ready, too" True condition cngroup/early Ready 
 eventually "the address in the configuration of the data" "ha-keeper-address=mo-log.$namespace.svc:32001" endpoint mo-dn
 eventually "the metric of the database" 1 metric mo
 hookloop graph matrixonecluster mo -n "$namespace"
+
+step "The start of the database is one trace through all actors."
+trace() {
+  hookloop trace matrixonecluster mo -n "$namespace" --spans --metrics-url "http://127.0.0.1:$port" --jaeger "$JAEGER"
+}
+roots() { trace | sed '1,/^SPAN/d' | grep -o '^[a-z][a-z]* [a-z-]*' | sort -u | paste -sd' '; }
+through() { trace | grep -o 'reconcile [a-z-]*' | sort -u | sed 's/.* //' | paste -sd' '; }
+if [ -n "${JAEGER:-}" ]; then
+  eventually "the actors in it" "cn-group dn-group log-service matrixone-cluster" through
+  eventually "its root" "change matrixoneclusters" roots
+  trace
+fi
 
 step "A change reaches all groups, also while the program is down."
 kill -9 "$program"

@@ -37,7 +37,7 @@ type stage struct {
 }
 
 // traced are the examples that read traces.
-var traced = []string{"stubs"}
+var traced = []string{"stubs", "matrixone"}
 
 // open starts the control plane, an engine and the replacement for kubelets, and a Jaeger if one of
 // the examples needs it. If it fails, the stage holds the processes that it has started.

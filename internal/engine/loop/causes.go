@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"slices"
 
 	"github.com/hookloop/hookloop/engine/queue"
 	"go.opentelemetry.io/otel/propagation"
@@ -17,6 +18,15 @@ func CauseLinks(causes []queue.Cause) []trace.Link {
 		}
 	}
 	return links
+}
+
+// WithoutParent removes the links to the parent of the next span, which is in ctx. Jaeger keeps one
+// reference to a span, so a span that is linked to its parent has no parent there.
+func WithoutParent(ctx context.Context, links []trace.Link) []trace.Link {
+	parent := trace.SpanContextFromContext(ctx)
+	return slices.DeleteFunc(links, func(l trace.Link) bool {
+		return l.SpanContext.TraceID() == parent.TraceID() && l.SpanContext.SpanID() == parent.SpanID()
+	})
 }
 
 // CauseTexts formats each cause as kind, object and version.

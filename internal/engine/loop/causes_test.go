@@ -7,6 +7,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/internal/engine/loop"
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -37,5 +38,18 @@ func TestCauseLinks(t *testing.T) {
 	})
 	if len(links) != 1 || links[0].SpanContext.TraceID().String() != "0af7651916cd43dd8448eb211c80319c" {
 		t.Errorf("CauseLinks = %v, want one link to the trace 0af7651916cd43dd8448eb211c80319c", links)
+	}
+}
+
+// TestWithoutParent checks that a span has no link to its parent.
+func TestWithoutParent(t *testing.T) {
+	links := loop.CauseLinks([]queue.Cause{
+		{Kind: queue.CauseParent, TraceParent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
+		{Kind: queue.CauseChild, TraceParent: "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"},
+	})
+	ctx := trace.ContextWithRemoteSpanContext(t.Context(), links[0].SpanContext)
+	got := loop.WithoutParent(ctx, links)
+	if len(got) != 1 || got[0].SpanContext.SpanID().String() != "00f067aa0ba902b7" {
+		t.Errorf("WithoutParent = %v, want the link to 00f067aa0ba902b7", got)
 	}
 }

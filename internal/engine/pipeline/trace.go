@@ -50,7 +50,7 @@ func (r *run) begin(ctx context.Context) context.Context {
 		r.provisional = true
 		ctx = change.Provisional(ctx) // a retry is exported from the start, with the hook's own spans in it
 	}
-	ctx, r.span = r.Tracer.Start(ctx, "sync "+r.Name, trace.WithLinks(links...))
+	ctx, r.span = r.Tracer.Start(ctx, "sync "+r.Name, trace.WithLinks(loop.WithoutParent(ctx, links)...))
 	if r.span.IsRecording() {
 		r.span.SetAttributes(r.attributes(parent)...)
 	}
