@@ -70,6 +70,7 @@ func (a *app) Run(ctx context.Context) error {
 	wait.Go(func() { a.host.Discovery.Run(following) })
 	wait.Go(func() { a.recorder.Run(following) })
 	wait.Go(func() { reportCaches(following, a.budget, a.host.Cache.Stats, clock.RealClock{}) })
+	wait.Go(func() { watchHeap(following, klog.FromContext(ctx), readHeap, clock.RealClock{}) })
 	defer wait.Wait()
 	defer stop()
 	return a.gateway.serveWhile(ctx, a.control)

@@ -13,15 +13,54 @@ import (
 type Selectors[K comparable] struct {
 	mu sync.RWMutex // guards the fields below
 	// entries are all selectors; each is in its buckets, too.
-	entries map[K]*selecting
-	buckets map[bucket]map[K]*selecting
+	entries map[K]*selecting[K]
+	buckets map[bucket]members[K]
 }
 
-// selecting is one selector.
-type selecting struct {
-	namespace string // empty: all namespaces
-	selector  labels.Selector
-	buckets   []bucket
+// selecting is the selector of a key.
+type selecting[K comparable] struct {
+	key      K
+	selector labels.Selector
+	buckets  []bucket
+}
+
+// members are the selectors of one bucket. Most buckets have one, for which a map would take more
+// memory than the selector.
+type members[K comparable] struct {
+	only *selecting[K]       // nil if there are several
+	all  map[K]*selecting[K] // nil if there is one
+}
+
+// add returns the members with another one.
+func (m members[K]) add(e *selecting[K]) members[K] {
+	switch {
+	case m.all != nil:
+		m.all[e.key] = e
+	case m.only != nil:
+		m = members[K]{all: map[K]*selecting[K]{m.only.key: m.only, e.key: e}}
+	default:
+		m.only = e
+	}
+	return m
+}
+
+// remove returns the members without a key, and whether any are left.
+func (m members[K]) remove(key K) (members[K], bool) {
+	delete(m.all, key)
+	return m, len(m.all) > 0
+}
+
+// appendMatching appends the keys of the members that match.
+func (m members[K]) appendMatching(keys []K, set labels.Set) []K {
+	if m.only != nil && m.only.selector.Matches(set) {
+		keys = append(keys, m.only.key)
+	}
+	for key, e := range m.all {
+		if e.selector.Matches(set) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // bucket holds the selectors that require one label with one value, or with any value; the bucket
@@ -33,7 +72,7 @@ type bucket struct {
 
 // NewSelectors returns an empty index.
 func NewSelectors[K comparable]() *Selectors[K] {
-	return &Selectors[K]{entries: map[K]*selecting{}, buckets: map[bucket]map[K]*selecting{}}
+	return &Selectors[K]{entries: map[K]*selecting[K]{}, buckets: map[bucket]members[K]{}}
 }
 
 // Set stores the selector of a key and replaces an earlier one. An empty namespace selects in all
@@ -42,13 +81,10 @@ func (s *Selectors[K]) Set(key K, namespace string, selector labels.Selector) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.remove(key)
-	e := &selecting{namespace: namespace, selector: selector, buckets: bucketsOf(namespace, selector)}
+	e := &selecting[K]{key: key, selector: selector, buckets: bucketsOf(namespace, selector)}
 	s.entries[key] = e
 	for _, b := range e.buckets {
-		if s.buckets[b] == nil {
-			s.buckets[b] = map[K]*selecting{}
-		}
-		s.buckets[b][key] = e
+		s.buckets[b] = s.buckets[b].add(e)
 	}
 }
 
@@ -66,8 +102,9 @@ func (s *Selectors[K]) remove(key K) {
 	}
 	delete(s.entries, key)
 	for _, b := range e.buckets {
-		delete(s.buckets[b], key)
-		if len(s.buckets[b]) == 0 {
+		if left, some := s.buckets[b].remove(key); some {
+			s.buckets[b] = left
+		} else {
 			delete(s.buckets, b)
 		}
 	}
@@ -99,12 +136,7 @@ func namespaces(namespace string) []string {
 }
 
 func (s *Selectors[K]) collect(keys []K, b bucket, set labels.Set) []K {
-	for key, e := range s.buckets[b] {
-		if e.selector.Matches(set) {
-			keys = append(keys, key)
-		}
-	}
-	return keys
+	return s.buckets[b].appendMatching(keys, set)
 }
 
 // bucketsOf returns the buckets of a selector: one label that it requires, once for each value that

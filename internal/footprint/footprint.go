@@ -23,12 +23,12 @@ const (
 	// startTime is the time after which most of the start is over, and interval that between two
 	// later rounds. The pages that a process uses come back within microseconds.
 	startTime, interval = 10 * time.Second, 5 * time.Minute
-	// A heap above large is collected at smallPercent of garbage, one below small at Go's default.
-	large, small = 32 << 20, 24 << 20
-	// Most of a large heap are bodies of cached objects, which have few pointers and cost a
-	// collection little. A small heap has more garbage than content: there, frequent collections
-	// cost CPU and save little.
-	smallPercent, defaultPercent = 50, 100
+	// A heap above huge is collected at hugePercent of garbage, one above large at largePercent, and
+	// a smaller one at Go's default. Most of a large heap are bodies of cached objects, which have few
+	// pointers and cost a collection little. A small heap has more garbage than content: there,
+	// frequent collections cost CPU and save little.
+	huge, large                               = 128 << 20, 32 << 20
+	hugePercent, largePercent, defaultPercent = 25, 50, 100
 )
 
 // Keep gives back pages of the program after its start and, from time to time, later ones, until
@@ -77,15 +77,24 @@ func (c *collector) tune() {
 	}
 }
 
-// percentFor returns the percentage for a live heap. Between the two sizes it stays as it is.
+// percentFor returns the percentage for a live heap. A heap that has become less than a quarter
+// smaller than a limit keeps it.
 func percentFor(live uint64, present int) int {
-	switch {
-	case live > large:
-		return smallPercent
-	case live < small:
-		return defaultPercent
+	percent := percentAbove(live)
+	if percent > present && percentAbove(live+live/3) <= present {
+		return present
 	}
-	return present
+	return percent
+}
+
+func percentAbove(live uint64) int {
+	switch {
+	case live > huge:
+		return hugePercent
+	case live > large:
+		return largePercent
+	}
+	return defaultPercent
 }
 
 // liveHeap returns the bytes that the last collection has found in use.

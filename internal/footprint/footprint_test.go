@@ -15,9 +15,14 @@ func TestPercentFor(t *testing.T) {
 		present, want int
 	}{
 		{"a small heap", 5 << 20, defaultPercent, defaultPercent},
-		{"a heap that grows", 40 << 20, defaultPercent, smallPercent},
-		{"a heap that shrinks a little", 28 << 20, smallPercent, smallPercent},
-		{"a heap that shrinks", 10 << 20, smallPercent, defaultPercent},
+		{"a heap that grows", 40 << 20, defaultPercent, largePercent},
+		{"a heap that grows much", 200 << 20, defaultPercent, hugePercent},
+		{"a large heap that grows", 130 << 20, largePercent, hugePercent},
+		{"a heap that shrinks a little", 28 << 20, largePercent, largePercent},
+		{"a huge heap that shrinks a little", 110 << 20, hugePercent, hugePercent},
+		{"a huge heap that shrinks", 90 << 20, hugePercent, largePercent},
+		{"a huge heap that shrinks much", 10 << 20, hugePercent, defaultPercent},
+		{"a heap that shrinks", 10 << 20, largePercent, defaultPercent},
 	} {
 		if got := percentFor(c.live, c.present); got != c.want {
 			t.Errorf("%s: %d percent, want %d", c.name, got, c.want)
@@ -32,7 +37,7 @@ func TestCollectBySize(t *testing.T) {
 	t.Cleanup(func() { debug.SetGCPercent(before) })
 	CollectBySize()
 	content := make([]byte, 2*large)
-	await(t, smallPercent)
+	await(t, largePercent)
 	runtime.KeepAlive(content)
 	await(t, defaultPercent)
 }

@@ -1,0 +1,56 @@
+package server
+
+import (
+	"context"
+	"runtime/metrics"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+)
+
+// heap is the state of the heap after the last garbage collection, and Go's soft memory limit, in
+// bytes.
+type heap struct{ live, goal, limit uint64 }
+
+func readHeap() heap {
+	samples := []metrics.Sample{
+		{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/goal:bytes"}, {Name: "/gc/gomemlimit:bytes"},
+	}
+	metrics.Read(samples)
+	return heap{live: samples[0].Value.Uint64(), goal: samples[1].Value.Uint64(), limit: samples[2].Value.Uint64()}
+}
+
+// minRoom is the least share of the live heap for garbage, as one n-th. Without a limit there is a
+// quarter or more; with less than this, collections take much of the time.
+const minRoom = 10
+
+// tight reports whether the memory limit leaves little room for garbage. Go then collects more
+// often, up to half of the time, and exceeds the limit beyond that: it does not fail.
+func (h heap) tight() bool { return h.limit < noLimit && h.goal < h.live+h.live/minRoom }
+
+// noLimit is above all memory limits.
+const noLimit = 1 << 62
+
+// watchHeap logs when the memory limit begins or ceases to slow the process down, until ctx ends.
+func watchHeap(ctx context.Context, log logr.Logger, read func() heap, c clock.WithTicker) {
+	ticker := c.NewTicker(reportInterval)
+	defer ticker.Stop()
+	tight := false
+	for {
+		select {
+		case <-ticker.C():
+		case <-ctx.Done():
+			return
+		}
+		h := read()
+		switch now := h.tight(); {
+		case now && !tight:
+			log.Error(nil, "the memory limit is too low for the objects: garbage collections slow the process down; raise it",
+				"liveHeapBytes", h.live, "memoryLimitBytes", h.limit)
+			tight = true
+		case !now && tight:
+			log.Info("the memory limit leaves enough room again", "liveHeapBytes", h.live, "memoryLimitBytes", h.limit)
+			tight = false
+		}
+	}
+}
