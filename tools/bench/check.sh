@@ -17,8 +17,8 @@ if [ "${1:-}" = -update ]; then
 fi
 mapfile -t packages < <(grep -rl --include=*_test.go '^func Benchmark' engine internal test/bench | grep -v '^internal/protocol/' |
   xargs -n1 dirname | sort -u | sed 's|^|./|')
-go test -run '^$' -bench "${1:-.}" -benchmem -p 1 -count 6 -benchtime 50ms "${packages[@]}" | tee "$out" |
-  awk '/^pkg:/ { print; fflush() }'
+go test -vet=off -run '^$' -bench "${1:-.}" -benchmem -p 1 -count 6 -benchtime 50ms "${packages[@]}" | tee "$out" |
+  awk '/^(pkg:|FAIL|--- FAIL|panic:)/ { print; fflush() }'
 if [ -n "$update" ]; then
   grep -E '^(goos|goarch|pkg|cpu|Benchmark)' "$out" >"$baseline"
   exit 0

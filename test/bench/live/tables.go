@@ -254,6 +254,8 @@ func (r *report) countedTable() *table {
 			add(one.Transport, fmt.Sprintf("touch%s, %d touches", of, z.Events), z.Touch)
 			add(one.Transport, fmt.Sprintf("related%s, %d touches", of, z.Events/perTheme), z.Related)
 		}
+		add(one.Transport, "restart", cost{Syncs: map[string]int{"in all": one.Restart.Syncs}, Writes: one.Restart.Writes})
+		add(one.Transport, "failover", cost{Writes: one.Failover.Writes})
 	}
 	for _, f := range r.Fleet {
 		add(f.Transport, "converge", f.Converge)
