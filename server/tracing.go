@@ -14,11 +14,11 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/hookloop/hookloop/internal/engine/change"
 	"github.com/prometheus/client_golang/prometheus"
-	"go.opentelemetry.io/contrib/exporters/autoexport"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -125,13 +125,38 @@ func (c Tracing) enabled() bool {
 	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")) != ""
 }
 
+// exporter returns the exporter of the flag or of the OTEL_* environment.
 func (c Tracing) exporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	if c.Endpoint == "" {
-		return autoexport.NewSpanExporter(ctx)
+		switch name := os.Getenv("OTEL_TRACES_EXPORTER"); name {
+		case "", "otlp":
+		case "console":
+			return stdouttrace.New()
+		default:
+			return nil, fmt.Errorf("OTEL_TRACES_EXPORTER: got %q, expected otlp, console or none", name)
+		}
 	}
 	protocol := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"))
-	if protocol == "grpc" {
-		return otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(c.Endpoint))
+	switch protocol {
+	case "grpc":
+		return c.overGRPC(ctx)
+	case "", "http/protobuf":
+		return c.overHTTP(ctx)
+	default:
+		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL: got %q, expected grpc or http/protobuf", protocol)
+	}
+}
+
+func (c Tracing) overGRPC(ctx context.Context) (sdktrace.SpanExporter, error) {
+	if c.Endpoint == "" {
+		return otlptracegrpc.New(ctx)
+	}
+	return otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(c.Endpoint))
+}
+
+func (c Tracing) overHTTP(ctx context.Context) (sdktrace.SpanExporter, error) {
+	if c.Endpoint == "" {
+		return otlptracehttp.New(ctx)
 	}
 	u, err := url.Parse(c.Endpoint)
 	if err != nil {

@@ -53,6 +53,44 @@ func TestTracingEnabled(t *testing.T) {
 	}
 }
 
+func TestExporter(t *testing.T) {
+	for _, test := range []struct {
+		name, endpoint string
+		env            map[string]string
+		want           string // the error
+	}{
+		{"OTLP", "", map[string]string{"OTEL_TRACES_EXPORTER": "otlp"}, ""},
+		{"OTLP over gRPC", "", map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, ""},
+		{"the flag, over gRPC", "http://c:4317", map[string]string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "grpc"}, ""},
+		{"the flag wins", "http://c:4318", map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"}, ""},
+		{"the console", "", map[string]string{"OTEL_TRACES_EXPORTER": "console"}, ""},
+		{"an unknown exporter", "", map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"},
+			`OTEL_TRACES_EXPORTER: got "zipkin", expected otlp, console or none`},
+		{"an unknown protocol", "", map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "udp"},
+			`OTEL_EXPORTER_OTLP_PROTOCOL: got "udp", expected grpc or http/protobuf`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			clearEnvironment(t)
+			for name, value := range test.env {
+				t.Setenv(name, value)
+			}
+			exporter, err := Tracing{Endpoint: test.endpoint}.exporter(t.Context())
+			if test.want != "" {
+				if err == nil || err.Error() != test.want {
+					t.Errorf("got the error %v, want %s", err, test.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := exporter.Shutdown(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestSampleRatio(t *testing.T) {
 	for _, test := range []struct {
 		name         string
