@@ -49,8 +49,8 @@ help: ## Print this help
 
 .PHONY: demo
 demo: ## Run the hello-world demo on a real control plane (DEMO=once: exit at its end)
-	@tools/progress.py hookloop go build -ldflags "$(LDFLAGS)" -o $(BIN)/hookloop ./cmd/hookloop
-	@tools/progress.py "the demo" go build -o $(BIN)/demo ./test/demo
+	@tools/progress.py "$(if $(DEMO_HOOKLOOP),,hookloop and )the demo" \
+	  go build -ldflags "$(LDFLAGS)" -o $(BIN)/ $(if $(DEMO_HOOKLOOP),,./cmd/hookloop) ./test/demo
 	@cd examples/hello-grpc && ../../tools/progress.py "the hook" go build -tags otlp -o ../../$(BIN)/hello-grpc .
 	@exec $(BIN)/demo
 

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Runs a "go build", and prints its progress in percent and the time left:
 
-    tools/progress.py TITLE go build [FLAGS] -o FILE PACKAGE
+    tools/progress.py TITLE go build [FLAGS] -o FILE PACKAGE...
 
 The compiler's time is about proportional to the size of the source. So the progress is the size of
 the packages that are compiled, of all that are not in Go's build cache. A build that compiles at
-most the program itself prints its progress only if linking takes long.
+most the programs themselves prints its progress only if linking takes long.
+
+If the machine has enough memory, and GOGC is not set, the compiler collects no garbage below its
+part of the memory. It uses a sixth less processor time then.
 """
 
 import os
@@ -19,6 +22,16 @@ INTERVAL = 5  # seconds between two lines
 LINK = 0.06
 # Packages at a time. Go prints a package when its compilation starts.
 CPUS = os.cpu_count() or 1
+# The memory in bytes that a compiler or the linker may need.
+COMPILER = 1 << 30
+
+
+def environment():
+    """Returns the environment of the build: a compiler gets half of a processor's memory."""
+    limit = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // CPUS // 2
+    if limit < COMPILER or "GOGC" in os.environ or "GOMEMLIMIT" in os.environ:
+        return os.environ
+    return {**os.environ, "GOGC": "off", "GOMEMLIMIT": str(limit)}
 
 
 def sizes(command):
@@ -84,13 +97,15 @@ def duration(seconds):
 
 
 def main():
-    if len(sys.argv) < 5 or sys.argv[2:4] != ["go", "build"]:
+    if sys.argv[2:4] != ["go", "build"] or "-o" not in sys.argv:
         sys.exit("usage: tools/progress.py TITLE go build [FLAGS] -o FILE PACKAGE")
     title, command = sys.argv[1], sys.argv[2:]
     build = Build(title, sizes(command))
-    if len(build.packages) > 1:
+    programs = len(command[command.index("-o") + 2:])
+    if len(build.packages) > programs:
         print("building %s: %d packages to compile" % (title, len(build.packages)), flush=True)
-    process = subprocess.Popen(["go", "build", "-v", *command[2:]], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(["go", "build", "-v", *command[2:]], stderr=subprocess.PIPE, text=True,
+                               env=environment())
     shower = threading.Thread(target=build.show)
     shower.start()
     try:
@@ -101,7 +116,7 @@ def main():
         shower.join()
     if code != 0:
         sys.exit("\n".join(m for m in build.messages if not m.startswith("go: downloading")))
-    if len(build.packages) > 1:
+    if len(build.packages) > programs:
         print("built %s in %s" % (title, duration(time.monotonic() - build.started)), flush=True)
 
 

@@ -5,7 +5,8 @@
 //
 // It takes an existing control plane and Jaeger before it builds them: those that
 // KUBEBUILDER_ASSETS and DEMO_JAEGER name, an earlier build, a download of setup-envtest, or a
-// jaeger of the PATH.
+// jaeger of the PATH. It runs the hookloop program that DEMO_HOOKLOOP names, if it is of the same
+// commit.
 //
 // With DEMO_KUBECONFIG the story plays in a cluster of the user: in a namespace of its own, with an
 // engine that reads the controllers from files. Everything is removed at the end.

@@ -30,14 +30,20 @@ type stage struct {
 	traces *traces
 	// recorded reports that the Jaeger ran when the current tale changed its object.
 	recorded bool
-	engine   *serve.Engine
-	hooks    []*proc.Process
+	// program is the hookloop program that the user names; empty is that of `make demo`.
+	program string
+	engine  *serve.Engine
+	hooks   []*proc.Process
 }
 
 // open starts the control plane, Jaeger and Hookloop. If it fails, the stage holds the processes
 // that it has started.
 func open(ctx context.Context) (*stage, error) {
 	s := &stage{}
+	var err error
+	if s.program, err = findHookloop(); err != nil {
+		return s, err
+	}
 	type act struct {
 		title string
 		do    func(context.Context) error
@@ -142,7 +148,7 @@ func (s *stage) serve(ctx context.Context, flags ...string) error {
 		return err
 	}
 	s.engine, err = serve.Start(ctx, serve.Settings{
-		Kubeconfig: s.kubeconfig(), Flags: flags, Log: log,
+		Kubeconfig: s.kubeconfig(), Program: s.program, Flags: flags, Log: log,
 		Env: append(s.traces.ports.Env(), "OTEL_BSP_SCHEDULE_DELAY=200", "OTEL_SERVICE_NAME=hookloop"),
 	})
 	return err

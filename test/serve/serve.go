@@ -6,6 +6,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,8 @@ const StartTimeout = 2 * time.Minute
 // Settings configure an engine.
 type Settings struct {
 	Kubeconfig string
+	// Program is the hookloop program; empty is that of `make build`.
+	Program string
 	// Flags are added to those for the cluster and the addresses; Env is added to the environment.
 	Flags, Env []string
 	// Log receives the engine's output; it may be nil.
@@ -49,7 +52,7 @@ func Start(ctx context.Context, s Settings) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{Health: fmt.Sprintf("127.0.0.1:%d", ports[0]), Metrics: fmt.Sprintf("127.0.0.1:%d", ports[1])}
-	path, args := Program("hookloop"), append([]string{
+	path, args := cmp.Or(s.Program, Program("hookloop")), append([]string{
 		"serve", "--kubeconfig", s.Kubeconfig, "--health-probe-bind-address", e.Health, "--metrics-address", e.Metrics,
 	}, s.Flags...)
 	if s.Within != nil {
