@@ -2,20 +2,33 @@ package server
 
 import (
 	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/echoes"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 // cacheMetrics ask the cache at each scrape.
 type cacheMetrics struct {
 	stats               func() []cache.ResourceStats
+	echoes              func() echoes.Stats
 	objects, bytes, age *prometheus.Desc
+	// shared, held and saved are about all resources together.
+	shared, held, saved *prometheus.Desc
 }
 
 // newCacheMetrics registers the metrics of the cache.
-func newCacheMetrics(registry prometheus.Registerer, stats func() []cache.ResourceStats) {
+func newCacheMetrics(registry prometheus.Registerer, stats func() []cache.ResourceStats, writes func() echoes.Stats) {
 	labels := []string{"resource"}
 	registry.MustRegister(&cacheMetrics{
-		stats:   stats,
+		stats:  stats,
+		echoes: writes,
+		shared: prometheus.NewDesc("hookloop_cache_shared_bytes",
+			"JSON of the labels, owner references and texts that objects in the cache share, in bytes.", nil, nil),
+		held: prometheus.NewDesc("hookloop_write_echo_bytes",
+			"Objects that are held from the answer to a write until its watch event, or the other way round, in bytes.",
+			nil, nil),
+		saved: prometheus.NewDesc("hookloop_write_echoes_total",
+			"Watch events of own writes, and answers to them, that were not decoded because the other was.", nil, nil),
 		objects: prometheus.NewDesc("hookloop_cache_objects", "Objects in the cache, by resource.", labels, nil),
 		bytes: prometheus.NewDesc(
 			"hookloop_cache_bytes",
@@ -34,6 +47,9 @@ func (m *cacheMetrics) Describe(out chan<- *prometheus.Desc) {
 	out <- m.objects
 	out <- m.bytes
 	out <- m.age
+	out <- m.shared
+	out <- m.held
+	out <- m.saved
 }
 
 // Collect reads the cache.
@@ -44,4 +60,8 @@ func (m *cacheMetrics) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(m.bytes, prometheus.GaugeValue, float64(s.Bytes), resource)
 		out <- prometheus.MustNewConstMetric(m.age, prometheus.GaugeValue, s.Age.Seconds(), resource)
 	}
+	e := m.echoes()
+	out <- prometheus.MustNewConstMetric(m.shared, prometheus.GaugeValue, float64(object.SharedBytes()))
+	out <- prometheus.MustNewConstMetric(m.held, prometheus.GaugeValue, float64(e.Bytes))
+	out <- prometheus.MustNewConstMetric(m.saved, prometheus.CounterValue, float64(e.Saved))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/echoes"
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/hookloop/hookloop/internal/lastsync"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,7 +41,7 @@ func TestMetrics(t *testing.T) {
 				Age:      2 * time.Second,
 			},
 		}
-	})
+	}, func() echoes.Stats { return echoes.Stats{Saved: 7, Bytes: 8} })
 	newWriteMetrics(registry).Wrote("create", "ok")
 	metrics.RequestResult.Increment(context.Background(), "200", "GET", "api:443")
 	metrics.RequestLatency.Observe(context.Background(), "GET", url.URL{Host: "api:443"}, time.Second)
@@ -54,6 +55,9 @@ func TestMetrics(t *testing.T) {
 		`hookloop_writes_total{result="ok",verb="create"} 1`,
 		`hookloop_cache_objects{resource="pods.v1"} 2`,
 		`hookloop_cache_bytes{resource="pods.v1"} 300`,
+		"hookloop_cache_shared_bytes ",
+		"hookloop_write_echo_bytes 8",
+		"hookloop_write_echoes_total 7",
 		`hookloop_cache_view_age_seconds{resource="pods.v1"} 2`,
 		`workqueue_depth{name="CompositeController-hello"} 1`,
 		`workqueue_adds_total{name="CompositeController-hello"} 1`,

@@ -187,7 +187,7 @@ func (p *process) host(ctx context.Context, client clientset.Interface, cluster 
 	if err != nil {
 		return nil, err
 	}
-	newCacheMetrics(p.metrics, shared.Cache.Stats)
+	newCacheMetrics(p.metrics, shared.Cache.Stats, writer.Echoes.Stats)
 	if p.Work != nil {
 		shared.Gate = p.Work.gate
 		p.Work.observe(shared)

@@ -38,6 +38,8 @@ type Settings struct {
 	// StaleAfter is the time for which a list or a watch may fail before reads of the view fail;
 	// default is DefaultStaleAfter.
 	StaleAfter time.Duration
+	// Decode decodes the object of a watch event; nil is object.Decode. It must give the same object.
+	Decode func(text []byte) (*object.Object, error)
 }
 
 // Cache is the one cache of a process.
@@ -60,6 +62,9 @@ func New(s Settings) (*Cache, error) {
 	}
 	if s.StaleAfter <= 0 {
 		s.StaleAfter = DefaultStaleAfter
+	}
+	if s.Decode == nil {
+		s.Decode = object.Decode
 	}
 	root, cancel := context.WithCancel(context.Background())
 	return &Cache{settings: s, root: root, cancel: cancel, informers: map[object.Resource]*informer{}}, nil

@@ -16,8 +16,8 @@ import (
 // clientFor makes a REST client for a resource's group and version that decodes objects raw. failed
 // is called with failures in the middle of a watch: a Status that is one, and events that cannot be
 // decoded.
-func clientFor(config *rest.Config, r object.Resource, failed func(error)) (rest.Interface, error) {
-	config = rest.CopyConfig(config)
+func clientFor(s *Settings, r object.Resource, failed func(error)) (rest.Interface, error) {
+	config := rest.CopyConfig(s.Config)
 	gv := r.GVK.GroupVersion()
 	config.GroupVersion = &gv
 	config.APIPath = "/apis"
@@ -25,7 +25,7 @@ func clientFor(config *rest.Config, r object.Resource, failed func(error)) (rest
 		config.APIPath = "/api"
 	}
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	config.NegotiatedSerializer = codec{failed}
+	config.NegotiatedSerializer = codec{failed: failed, object: s.Decode}
 	return rest.RESTClientFor(config)
 }
 
@@ -64,7 +64,10 @@ func decodeList(gvk schema.GroupVersionKind, data []byte) (*list, error) {
 
 // codec is the serializer that client-go's REST client asks for. It reads objects raw; it never
 // writes.
-type codec struct{ failed func(error) }
+type codec struct {
+	failed func(error)
+	object func(text []byte) (*object.Object, error)
+}
 
 var (
 	_ runtime.NegotiatedSerializer = codec{}
@@ -116,7 +119,7 @@ func (c codec) decode(data []byte, into runtime.Object) (runtime.Object, *schema
 	if event, ok := into.(*metav1.WatchEvent); ok {
 		return event, nil, decodeEvent(data, event)
 	}
-	o, err := object.Decode(data)
+	o, err := c.object(data)
 	if err != nil {
 		return nil, nil, err
 	}

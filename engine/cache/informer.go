@@ -58,7 +58,7 @@ func start(ctx context.Context, s *Settings, r object.Resource) (*informer, erro
 		stopped:  make(chan struct{}),
 		failed:   make(chan struct{}),
 	}
-	client, err := clientFor(s.Config, r, h.failed)
+	client, err := clientFor(s, r, h.failed)
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("client for %s: %w", r, err)

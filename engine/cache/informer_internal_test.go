@@ -24,7 +24,8 @@ func TestStopBeforeTheWatchAnswers(t *testing.T) {
 	}))
 	defer server.Close()
 	i := &informer{resource: object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Plural: "pods"}}
-	client, err := clientFor(&rest.Config{Host: server.URL}, i.resource, func(error) {})
+	settings := &Settings{Config: &rest.Config{Host: server.URL}, Decode: object.Decode}
+	client, err := clientFor(settings, i.resource, func(error) {})
 	if err != nil {
 		t.Fatal(err)
 	}

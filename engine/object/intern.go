@@ -22,6 +22,7 @@ const (
 // Invariant: nothing changes a value that is here.
 type interned[T any] struct {
 	slots [internSlots]atomic.Pointer[internedValue[T]]
+	bytes atomic.Int64 // of the texts
 }
 
 type internedValue[T any] struct {
@@ -35,6 +36,12 @@ var (
 	sharedOwners interned[[]metav1.OwnerReference]
 	sharedTexts  interned[string]
 )
+
+// SharedBytes is the size in bytes of the JSON of all values that objects share. It is at most 1.5
+// MiB.
+func SharedBytes() int64 {
+	return sharedLabels.bytes.Load() + sharedOwners.bytes.Load() + sharedTexts.bytes.Load()
+}
 
 // shared returns the text of a JSON string that many objects have.
 func shared(quoted []byte) string {
@@ -54,7 +61,11 @@ func (t *interned[T]) get(text []byte, decode func(text []byte) (T, bool)) (T, b
 	}
 	value, ok := decode(text)
 	if ok {
-		slot.Store(&internedValue[T]{bytes.Clone(text), value})
+		size := len(text)
+		if before := slot.Swap(&internedValue[T]{bytes.Clone(text), value}); before != nil {
+			size -= len(before.text)
+		}
+		t.bytes.Add(int64(size))
 	}
 	return value, ok
 }

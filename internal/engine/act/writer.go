@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/echoes"
 	"github.com/hookloop/hookloop/internal/engine/expectations"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/jsonmap"
@@ -31,6 +32,9 @@ type Meter interface {
 type Writer struct {
 	client rest.Interface
 	Settings
+	// Echoes decode the answers to writes, and the watch events of the written objects (package
+	// cache).
+	Echoes *echoes.Echoes
 }
 
 // Settings configure a Writer. All fields are required unless documented otherwise.
@@ -61,7 +65,7 @@ func NewWriter(s Settings) (*Writer, error) {
 	if s.Writes == nil {
 		s.Writes = expectations.NewLedger(0)
 	}
-	return &Writer{client: client, Settings: s}, nil
+	return &Writer{client: client, Settings: s, Echoes: &echoes.Echoes{}}, nil
 }
 
 // Get reads one object live. If the object does not exist, the error is an API error (IsNotFound).
@@ -104,6 +108,8 @@ func (w *Writer) create(ctx context.Context, a plan.Action) (*object.Object, err
 	if a.Manager != "" {
 		request = request.Param("fieldManager", a.Manager)
 	}
+	w.Echoes.Begin()
+	defer w.Echoes.End()
 	data, err = w.raw(ctx, request)
 	switch {
 	case apierrors.IsAlreadyExists(err):
@@ -111,7 +117,7 @@ func (w *Writer) create(ctx context.Context, a plan.Action) (*object.Object, err
 	case err != nil:
 		return nil, err
 	}
-	created, err := object.Decode(data)
+	created, err := w.Echoes.Answer(data)
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +249,13 @@ func (w *Writer) send(ctx context.Context, request *rest.Request) (*object.Objec
 // write performs a request that changes an object of a resource, and returns that object. It
 // records the write for the present reconcile.
 func (w *Writer) write(ctx context.Context, r object.Resource, request *rest.Request) (*object.Object, error) {
-	written, err := w.send(ctx, request)
+	w.Echoes.Begin()
+	defer w.Echoes.End()
+	data, err := w.raw(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	written, err := w.Echoes.Answer(data)
 	if err == nil {
 		w.wrote(ctx, r, written)
 	}

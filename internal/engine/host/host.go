@@ -185,7 +185,9 @@ func New(ctx context.Context, s Settings) (*Process, error) {
 			return nil, err
 		}
 	}
-	if h.Cache, err = cache.New(cache.Settings{Config: s.Reads, StaleAfter: s.StaleAfter}); err != nil {
+	if h.Cache, err = cache.New(cache.Settings{
+		Config: s.Reads, StaleAfter: s.StaleAfter, Decode: h.Writer.Echoes.Event,
+	}); err != nil {
 		return nil, err
 	}
 	served := discovery.New(discovery.Settings{

@@ -47,6 +47,9 @@ func CauseTexts(causes []queue.Cause) []string {
 
 // ParseTraceParent returns the span context of a W3C traceparent; an invalid one for other text.
 func ParseTraceParent(text string) trace.SpanContext {
+	if text == "" { // of most objects
+		return trace.SpanContext{}
+	}
 	carrier := propagation.MapCarrier{"traceparent": text}
 	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
 }

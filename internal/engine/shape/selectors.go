@@ -85,6 +85,9 @@ func (s *Selectors) Track(old, current *object.Object) []hook.Key {
 		s.index.Delete(hook.ParentKey(old.Ref()))
 		return nil
 	}
+	if s.same(old, current) {
+		return nil
+	}
 	key := hook.ParentKey(current.Ref())
 	selector, err := s.Of(current, false)
 	if err != nil || current.Deleting() { // the parent's own sync reports the error
@@ -93,6 +96,14 @@ func (s *Selectors) Track(old, current *object.Object) []hook.Key {
 	}
 	s.index.Set(key, current.Namespace(), selector)
 	return nil
+}
+
+// same reports whether an event of a parent leaves its selector as it is: most are of a status.
+func (s *Selectors) same(old, current *object.Object) bool {
+	if old == nil || old.UID() != current.UID() || old.Deleting() != current.Deleting() {
+		return false
+	}
+	return s.generate || current.Generation() != 0 && old.Generation() == current.Generation()
 }
 
 // Orphans returns the mapper from an orphan to the parents with a selector that matches it.
