@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -93,26 +95,56 @@ func (c *Cluster) Writes(since Mark) ([]Write, error) {
 		return nil, err
 	}
 	defer file.Close() //nolint:errcheck // opened for reading
-	if _, err := file.Seek(int64(since), io.SeekStart); err != nil {
+	return c.audit.since(file, since)
+}
+
+// auditLog keeps the decoded lines of the audit log, because callers that wait for a write read the
+// log many times a second. It is safe for concurrent use.
+type auditLog struct {
+	mu sync.Mutex // guards the fields below
+	// writes are those of the lines between the positions begin and end. places has the position of
+	// the line of each; it ascends.
+	begin, end Mark
+	writes     []Write
+	places     []Mark
+}
+
+// since reads the lines that are new, and returns the writes since a mark.
+func (a *auditLog) since(file *os.File, mark Mark) ([]Write, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.end == 0 || mark < a.begin {
+		a.begin, a.end, a.writes, a.places = mark, mark, nil, nil
+	}
+	if err := a.read(file); err != nil {
 		return nil, err
 	}
-	var writes []Write
+	first, _ := slices.BinarySearch(a.places, mark)
+	return append([]Write(nil), a.writes[first:]...), nil
+}
+
+// read reads the complete lines after the last one that was read.
+func (a *auditLog) read(file *os.File) error {
+	if _, err := file.Seek(int64(a.end), io.SeekStart); err != nil {
+		return err
+	}
 	reader := bufio.NewReader(file)
 	for {
 		line, err := reader.ReadBytes('\n')
 		if err == io.EOF { // a line without its end is still being written
-			return writes, nil
+			return nil
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		var e auditEvent
 		if err := json.Unmarshal(line, &e); err != nil {
-			return nil, fmt.Errorf("audit log: %w", err)
+			return fmt.Errorf("audit log: %w", err)
 		}
 		if e.ObjectRef != nil {
-			writes = append(writes, e.write())
+			a.writes, a.places = append(a.writes, e.write()), append(a.places, a.end)
 		}
+		a.end += Mark(len(line))
 	}
 }
 

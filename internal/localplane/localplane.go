@@ -58,6 +58,7 @@ type Cluster struct {
 	ports  ports
 	ca     *authority
 	admin  *rest.Config
+	audit  auditLog
 }
 
 type ports struct{ etcd, peer, api, manager int }

@@ -68,6 +68,13 @@ func (k *Kit) Expand(text string) string {
 	return strings.NewReplacer("$NS", k.Namespace, "$GROUP", k.Group, "$NAME", k.Name).Replace(text)
 }
 
+// The time between two tries of a condition grows from minPoll to maxPoll: many tests wait at a
+// time, and share the processors with the API server that answers them.
+const (
+	minPoll = 25 * time.Millisecond
+	maxPoll = 100 * time.Millisecond
+)
+
 // Eventually waits until condition returns nil, and fails with its last error after Deadline. A
 // condition reads objects with Lookup or Find, because Get ends the test if the object does not
 // exist.
@@ -81,13 +88,14 @@ func (k *Kit) EventuallyWithin(limit time.Duration, what string, condition func(
 	k.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	tick := time.NewTicker(25 * time.Millisecond)
+	begun, tick := time.Now(), time.NewTicker(minPoll)
 	defer tick.Stop()
 	for {
 		err := condition()
 		if err == nil {
 			return
 		}
+		tick.Reset(min(max(time.Since(begun)/10, minPoll), maxPoll))
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
