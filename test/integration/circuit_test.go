@@ -31,13 +31,17 @@ func (c *clockwork) answer(r kit.Request) any {
 	}
 }
 
+// fewRewrites is a limit that two writers also reach on a busy machine, where 100 rewrites, the
+// default, take more than a minute.
+const fewRewrites = "--rewrite-limit=20"
+
 // TestHookThatAnswersAtRandom opens its parent's circuit: writes stop, the parent reports why, and
 // other parents are served. A try after the pause gets another random answer. A later one, after
 // the hook has stabilized, closes the circuit.
 func TestHookThatAnswersAtRandom(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
-	_, labels := ownEngine(k, "--rewrite-limit=20", "--rewrite-pause=2s")
+	_, labels := ownEngine(k, fewRewrites, "--rewrite-pause=2s")
 	work := &clockwork{}
 	k.Run(
 		kit.Composite{
@@ -109,7 +113,8 @@ func TestSecondWriter(t *testing.T) {
 	hook := k.Hook(func(kit.Request) any {
 		return map[string]any{"children": []any{configMap("page", "ours")}}
 	})
-	run(t, k, kit.Composite{Sync: hook.URL})
+	_, labels := ownEngine(k, fewRewrites)
+	run(t, k, kit.Composite{Sync: hook.URL, Labels: labels})
 	k.Apply(parent("web"))
 	await(k, "v1/ConfigMap", "page", "data.text", "ours")
 	ctx, stop := context.WithCancel(t.Context())
@@ -148,11 +153,13 @@ func TestTwoControllersOnOneParent(t *testing.T) {
 	status := func(color string) func(kit.Request) any {
 		return func(kit.Request) any { return map[string]any{"status": map[string]any{"color": color}} }
 	}
-	run(t, k, kit.Composite{Sync: k.Hook(status("red")).URL})
+	_, labels := ownEngine(k, fewRewrites)
+	run(t, k, kit.Composite{Sync: k.Hook(status("red")).URL, Labels: labels})
 	second := *k
 	second.Name = k.Name + "-second"
-	second.Declare(
-		kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: k.Hook(status("blue")).URL})
+	second.Declare(kit.Composite{
+		Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: k.Hook(status("blue")).URL, Labels: labels,
+	})
 	k.Apply(parent("web"))
 	awaitEvent(k, "web", "status.color of Web") // the other controller may write the condition again
 	k.Settled(2 * time.Second)
@@ -163,7 +170,9 @@ func TestTwoControllersOnOneParent(t *testing.T) {
 func TestBuiltInKindAsParent(t *testing.T) {
 	k := start(t)
 	hook := k.Hook(func(kit.Request) any { return map[string]any{"status": map[string]any{"replicas": 7}} })
+	_, labels := ownEngine(k, fewRewrites)
 	k.Run(kit.Composite{
+		Labels:   labels,
 		Parent:   "apps/v1/deployments",
 		Only:     map[string]any{"kit": k.Name},
 		Children: []string{"v1/configmaps InPlace"},
