@@ -16,9 +16,10 @@ WEBSITE := examples/website/typescript/node_modules/.package-lock.json
 MODULE := github.com/hookloop/hookloop
 # The Go modules beside the main one that are tested and linted as it is.
 MODULES := internal/protocol sdk/go examples/hello-grpc tools/code tools/release
-# The number of packages that are compiled and tested at a time; every integration package runs its
-# own control plane.
+# The number of packages that are compiled and tested at a time.
 PARALLEL ?= 2
+# The same of integration packages. Each runs its own control plane, and waits for it often.
+PLANES ?= 3
 # The number of integration tests of a package that run at a time. They wait more than they compute.
 TESTS ?= 6
 TESTFLAGS ?=
@@ -28,7 +29,7 @@ FUZZTIME ?= 3s
 # Property tests try a tenth of their random cases in a short run.
 SHORT ?= -short
 # Go starts packages in this order, so that the longest do not end alone.
-LONGEST := ./test/integration ./test/prove
+LONGEST := $(addprefix ./test/,integration prove docs bench/compare bench/live memapi cluster)
 # The output of "hookloop version". Without a git repository they are empty, and Go's build information
 # is used.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
@@ -113,7 +114,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (3s)
 
 .PHONY: integration
 integration: controlplane jaeger-build helm-build compare-build sdks stubs $(BIN)/controller-gen ## Run the integration tests on a real control plane, with the race detector (K8S=1.31: of that version)
-	go test -race -vet=off -p $(PARALLEL) -parallel $(TESTS) -timeout 30m $(TESTFLAGS) $(LONGEST) ./test/...
+	go test -race -vet=off -p $(PLANES) -parallel $(TESTS) -timeout 30m $(TESTFLAGS) $(LONGEST) ./test/...
 
 .PHONY: bench
 bench: controlplane build ## Measure on a real control plane, and print tables (BENCH="-children 1000": its flags)
