@@ -5,40 +5,39 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/internal/engine/act"
-	"github.com/hookloop/hookloop/internal/lease"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
 // fencedLock opens and closes a fence by what the API server answers about the lease. The elector
 // calls it from one goroutine at a time.
 type fencedLock struct {
-	lease.Lock
-	identity string
-	fence    *act.Fence
+	resourcelock.Interface
+	fence *act.Fence
 	// lost is called when another replica has the lease after this one had it.
 	lost func()
 	held bool
 }
 
 // Get reads the lease. One that is another's closes the fence, and ends the work under it.
-func (l *fencedLock) Get(ctx context.Context) (lease.Record, error) {
-	record, err := l.Lock.Get(ctx)
-	if err == nil && l.held && record.Holder != l.identity {
+func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil && l.held && record.HolderIdentity != l.Identity() {
 		l.held = false
 		l.fence.Revoke()
 		l.lost()
 	}
-	return record, err
+	return record, raw, err
 }
 
 // Create takes the lease.
-func (l *fencedLock) Create(ctx context.Context, record lease.Record) error {
-	return l.write(ctx, record, l.Lock.Create)
+func (l *fencedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(ctx, record, l.Interface.Create)
 }
 
 // Update takes, renews or releases the lease.
-func (l *fencedLock) Update(ctx context.Context, record lease.Record) error {
-	return l.write(ctx, record, l.Lock.Update)
+func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(ctx, record, l.Interface.Update)
 }
 
 // write opens the fence for as long as this write of the lease keeps others from it, counted from
@@ -46,8 +45,8 @@ func (l *fencedLock) Update(ctx context.Context, record lease.Record) error {
 // has been read again; any other error leaves the fence to its time.
 func (l *fencedLock) write(
 	ctx context.Context,
-	record lease.Record,
-	send func(context.Context, lease.Record) error,
+	record resourcelock.LeaderElectionRecord,
+	send func(context.Context, resourcelock.LeaderElectionRecord) error,
 ) error {
 	sent := time.Now()
 	err := send(ctx, record)
@@ -55,9 +54,9 @@ func (l *fencedLock) write(
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err):
 		l.fence.Revoke()
 	case err != nil:
-	case record.Holder == l.identity:
+	case record.HolderIdentity == l.Identity():
 		l.held = true
-		l.fence.Grant(int64(record.Transitions)+1, sent.Add(renewDeadline))
+		l.fence.Grant(int64(record.LeaderTransitions)+1, sent.Add(renewDeadline))
 	default: // released
 		l.held = false
 		l.fence.Revoke()

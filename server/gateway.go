@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/hookloop/hookloop/internal/clientset"
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/codec"
 	"github.com/hookloop/hookloop/internal/transports/gateway"
@@ -17,6 +16,7 @@ import (
 	grpchealth "google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -83,11 +83,11 @@ func (p *process) gateway(ctx context.Context, streams *stream.Metrics) (gateway
 // guard returns the guard of the gateway, with two clients of the API server, each with a limit of
 // its own.
 func (p *process) guard() (*auth.Guard, error) {
-	var clients [2]*clientset.Clientset
+	var clients [2]*kubernetes.Clientset
 	for i := range clients {
 		config := rest.CopyConfig(p.rest)
 		config.QPS, config.Burst, config.RateLimiter = gatewayQPS, gatewayBurst, nil
-		client, err := clientset.New(config)
+		client, err := kubernetes.NewForConfig(config)
 		if err != nil {
 			return nil, fmt.Errorf("client of the gateway: %w", err)
 		}

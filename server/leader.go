@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/hookloop/hookloop/internal/clientset"
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/loop"
-	"github.com/hookloop/hookloop/internal/lease"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 )
 
@@ -35,49 +35,45 @@ const (
 
 const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// requestTimeout bounds one request for the lease, so that a renewal can be tried again.
-const requestTimeout = renewDeadline / 2
-
-// candidate is this replica in the election.
-type candidate struct {
-	lock     lease.Lock
-	identity string
-}
-
 // lead waits for the lease, runs work under it and gives it back after work has returned, so that
 // the next leader never works beside this one. Work's context ends with ctx or with the lease; in
 // the second case the error is ErrLeaseLost. The fence is open as long as the lease is known to be
 // held.
 func (l LeaderElection) lead(
 	ctx context.Context,
-	c candidate,
+	lock resourcelock.Interface,
 	fence *act.Fence,
 	work func(context.Context) error,
 ) error {
 	held, release := context.WithCancel(context.WithoutCancel(ctx))
 	defer release()
 	defer fence.Revoke()
-	elector, err := lease.New(lease.Config{
-		Lock:     &fencedLock{Lock: c.lock, identity: c.identity, fence: fence, lost: release},
-		Identity: c.identity, Duration: leaseDuration, RenewTimeout: renewDeadline, Retry: retryPeriod,
+	lock = &fencedLock{Interface: lock, fence: fence, lost: release}
+	worked := make(chan error, 1)
+	var begun turn
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: lock, Name: l.ID, ReleaseOnCancel: true,
+		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(leading context.Context) {
+				if begun.take(toWork) {
+					worked <- l.work(ctx, leading, work)
+					release()
+				}
+			},
+			OnStoppedLeading: func() {},
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("leader election: %w", err)
 	}
-	var begun turn
 	// Once work has begun it sees ctx itself, and the lease is kept until it has returned.
 	defer context.AfterFunc(ctx, func() {
 		if begun.take(toLeave) {
 			release()
 		}
 	})()
-	worked := make(chan error, 1)
-	elector.Run(held, func(leading context.Context) {
-		if begun.take(toWork) {
-			worked <- l.work(ctx, leading, work)
-			release()
-		}
-	})
+	elector.Run(held)
 	if begun.take(toLeave) || begun.is(toLeave) {
 		return nil
 	}
@@ -109,26 +105,24 @@ func (l LeaderElection) work(ctx, leading context.Context, work func(context.Con
 	return err
 }
 
-// candidate returns this replica. It makes no request.
-func (l LeaderElection) candidate(config *rest.Config) (candidate, error) {
+func (l LeaderElection) lock(config *rest.Config) (resourcelock.Interface, error) {
 	namespace, err := l.namespace()
 	if err != nil {
-		return candidate{}, err
+		return nil, err
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return candidate{}, fmt.Errorf("leader election: name of this host: %w", err)
+		return nil, fmt.Errorf("leader election: name of this host: %w", err)
 	}
-	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
-	config.RateLimiter, config.Timeout = nil, requestTimeout // a busy engine must not delay the renewal
-	client, err := clientset.New(config)
+	identity := host + "_" + uuid.NewString()
+	config = rest.CopyConfig(config)
+	config.RateLimiter = nil // a busy engine must not delay the renewal
+	lock, err := resourcelock.NewFromKubeconfig(l.ResourceLock, namespace, l.ID,
+		resourcelock.ResourceLockConfig{Identity: identity}, config, renewDeadline)
 	if err != nil {
-		return candidate{}, fmt.Errorf("leader election: lock %s/%s: %w", namespace, l.ID, err)
+		return nil, fmt.Errorf("leader election: lock %s/%s: %w", namespace, l.ID, err)
 	}
-	return candidate{
-		lock:     lease.NewLock(client.CoordinationV1().Leases(namespace), l.ID),
-		identity: host + "_" + uuid.NewString(),
-	}, nil
+	return lock, nil
 }
 
 // namespace is the one that was asked for, else the Pod's.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 	"testing"
@@ -10,18 +11,19 @@ import (
 
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/loop"
-	"github.com/hookloop/hookloop/internal/lease"
 	"go.uber.org/goleak"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// memory is a Lease in memory that several replicas share.
-type memory struct {
+// lease is a Lease in memory that several replicas share.
+type lease struct {
 	mu     sync.Mutex // guards record and broken
-	record *lease.Record
+	record *resourcelock.LeaderElectionRecord
 	// broken makes every request fail, as an API server that is gone; silent lets every request
 	// wait for its end.
 	broken, silent bool
@@ -29,48 +31,44 @@ type memory struct {
 	version int
 }
 
-func (l *memory) set(broken bool) {
+func (l *lease) set(broken bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.broken = broken
 }
 
 // seize gives the lease to another holder, as only a person or a partition does.
-func (l *memory) seize(name string) {
+func (l *lease) seize(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	taken := *l.record
-	taken.Holder = name
-	taken.Renewed = time.Now()
+	taken.HolderIdentity = name
+	taken.RenewTime = metav1.Now()
 	l.record = &taken
 	l.version++
 }
 
-func (l *memory) silence() {
+func (l *lease) silence() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.silent = true
 }
 
-func (l *memory) holder() string {
+func (l *lease) holder() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.record == nil {
 		return ""
 	}
-	return l.record.Holder
+	return l.record.HolderIdentity
 }
 
 // replica is one replica's view of the lease.
 type replica struct {
-	*memory
+	*lease
+	name string
 	// read is the version of the lease that was read or written last; nil checks no version.
 	read *int
-}
-
-// candidate is a replica in the election.
-func (l *memory) candidate(name string, read *int) candidate {
-	return candidate{replica{l, read}, name}
 }
 
 // reach waits as long as the API server is silent.
@@ -85,9 +83,9 @@ func (r replica) reach(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (r replica) Get(ctx context.Context) (lease.Record, error) {
+func (r replica) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	if err := r.reach(ctx); err != nil {
-		return lease.Record{}, err
+		return nil, nil, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,19 +93,21 @@ func (r replica) Get(ctx context.Context) (lease.Record, error) {
 		*r.read = r.version
 	}
 	if r.broken {
-		return lease.Record{}, errors.New("unreachable")
+		return nil, nil, errors.New("unreachable")
 	}
 	if r.record == nil {
-		return lease.Record{}, apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, "test")
+		return nil, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, "test")
 	}
-	return *r.record, nil
+	copied := *r.record
+	raw, err := json.Marshal(copied)
+	return &copied, raw, err
 }
 
-func (r replica) Create(ctx context.Context, record lease.Record) error {
+func (r replica) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return r.Update(ctx, record)
 }
 
-func (r replica) Update(ctx context.Context, record lease.Record) error {
+func (r replica) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if err := r.reach(ctx); err != nil {
 		return err
 	}
@@ -127,17 +127,21 @@ func (r replica) Update(ctx context.Context, record lease.Record) error {
 	return nil
 }
 
+func (replica) RecordEvent(string) {}
+func (r replica) Identity() string { return r.name }
+func (r replica) Describe() string { return r.name }
+
 var election = LeaderElection{Enabled: true, ID: "test"}
 
 // TestLeadKeepsTheLeaseUntilWorkHasReturned stops a leader: the lease is given back after its work,
 // and not before.
 func TestLeadKeepsTheLeaseUntilWorkHasReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := &memory{}
+		shared := &lease{}
 		ctx, stop := context.WithCancel(t.Context())
 		finish, result := make(chan struct{}), make(chan error, 1)
 		go func() {
-			result <- election.lead(ctx, shared.candidate("a", nil), act.NewFence(), func(ctx context.Context) error {
+			result <- election.lead(ctx, replica{shared, "a", nil}, act.NewFence(), func(ctx context.Context) error {
 				<-ctx.Done()
 				<-finish
 				return nil
@@ -165,10 +169,10 @@ func TestLeadKeepsTheLeaseUntilWorkHasReturned(t *testing.T) {
 // TestLeadLosesTheLease cuts the leader off: work's context ends, and the error gives the reason.
 func TestLeadLosesTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := &memory{}
+		shared := &lease{}
 		result := make(chan error, 1)
 		go func() {
-			result <- election.lead(t.Context(), shared.candidate("a", nil), act.NewFence(), func(ctx context.Context) error {
+			result <- election.lead(t.Context(), replica{shared, "a", nil}, act.NewFence(), func(ctx context.Context) error {
 				<-ctx.Done()
 				return nil
 			})
@@ -186,10 +190,10 @@ func TestLeadLosesTheLease(t *testing.T) {
 // cause that leaves no grace.
 func TestLeadLosesTheLeaseToAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared, fence := &memory{}, act.NewFence()
+		shared, fence := &lease{}, act.NewFence()
 		result, ended := make(chan error, 1), make(chan error, 1)
 		go func() {
-			result <- election.lead(t.Context(), shared.candidate("a", new(int)), fence, func(ctx context.Context) error {
+			result <- election.lead(t.Context(), replica{shared, "a", new(int)}, fence, func(ctx context.Context) error {
 				<-ctx.Done()
 				ended <- context.Cause(ctx)
 				return nil
@@ -228,10 +232,10 @@ func TestLeadLosesTheLeaseToAnother(t *testing.T) {
 // before anybody else can lead.
 func TestFenceClosesThoughTheRenewalHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared, fence := &memory{}, act.NewFence()
+		shared, fence := &lease{}, act.NewFence()
 		result := make(chan error, 1)
 		go func() {
-			result <- election.lead(t.Context(), shared.candidate("a", new(int)), fence, func(ctx context.Context) error {
+			result <- election.lead(t.Context(), replica{shared, "a", new(int)}, fence, func(ctx context.Context) error {
 				<-ctx.Done()
 				return nil
 			})
@@ -259,13 +263,13 @@ func TestFenceClosesThoughTheRenewalHangs(t *testing.T) {
 // that is stopped while it waits to lead never works.
 func TestLeadStandsBy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := &memory{}
+		shared := &lease{}
 		var mu sync.Mutex
 		var order []string
 		run := func(ctx context.Context, name string) <-chan error {
 			result := make(chan error, 1)
 			go func() {
-				result <- election.lead(ctx, shared.candidate(name, nil), act.NewFence(), func(ctx context.Context) error {
+				result <- election.lead(ctx, replica{shared, name, nil}, act.NewFence(), func(ctx context.Context) error {
 					mu.Lock()
 					order = append(order, name)
 					mu.Unlock()
@@ -306,7 +310,7 @@ func TestLeadStandsBy(t *testing.T) {
 }
 
 func TestLeadNeedsANamespace(t *testing.T) {
-	if _, err := election.candidate(nil); err == nil {
+	if _, err := election.lock(nil); err == nil {
 		t.Error("no error outside of a Pod, want one that names --leader-election-namespace")
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"fmt"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/clientset"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 )
 
 // lookup reads Secrets and ConfigMaps one by one, when a hook needs them: they are not watched, so
 // that the right to read these few is enough.
-func lookup(client clientset.Interface) hook.Lookup {
+func lookup(client kubernetes.Interface) hook.Lookup {
 	return func(ctx context.Context, kind, namespace, name string) (*hook.Source, error) {
 		switch kind {
 		case "Secret":

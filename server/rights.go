@@ -3,15 +3,15 @@ package server
 import (
 	"context"
 
-	"github.com/hookloop/hookloop/internal/clientset"
 	"github.com/hookloop/hookloop/internal/engine/supervisor"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 )
 
 // may asks the API server what this process itself is allowed to do, which every authenticated user
 // may ask.
-func may(client clientset.Interface) supervisor.MayFunc {
+func may(client kubernetes.Interface) supervisor.MayFunc {
 	return func(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
 		review := &authorizationv1.SelfSubjectAccessReview{
 			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what},

@@ -218,12 +218,12 @@ func (p *process) lead(ctx context.Context) error {
 	if !p.LeaderElection.Enabled {
 		return p.work(ctx)
 	}
-	replica, err := p.LeaderElection.candidate(unthrottled(p.rest))
+	lock, err := p.LeaderElection.lock(unthrottled(p.rest))
 	if err != nil {
 		return err
 	}
 	p.health.standby()
-	return p.LeaderElection.lead(ctx, replica, p.fence, p.work)
+	return p.LeaderElection.lead(ctx, lock, p.fence, p.work)
 }
 
 // work wires and runs the engine.

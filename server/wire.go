@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/clientset"
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/circuit"
 	"github.com/hookloop/hookloop/internal/engine/host"
@@ -27,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
@@ -114,7 +114,7 @@ func (p *process) transports(g gatewayServer, streams *stream.Metrics) hook.Open
 // wire makes the engine. It returns after the first answer of the API server, with an error of the
 // configuration, or with ctx's error.
 func (p *process) wire(ctx context.Context) (engine, error) {
-	client, err := clientset.New(p.rest)
+	client, err := kubernetes.NewForConfig(p.rest)
 	if err != nil {
 		return nil, fmt.Errorf("client of the API server: %w", err)
 	}
@@ -135,7 +135,7 @@ func (p *process) wire(ctx context.Context) (engine, error) {
 }
 
 // assemble adds the controllers to the engine.
-func (p *process) assemble(ctx context.Context, a *app, client clientset.Interface) (err error) {
+func (p *process) assemble(ctx context.Context, a *app, client kubernetes.Interface) (err error) {
 	if a.group, err = host.NewGroup(a.host.Host, p.Controllers...); err != nil {
 		return fmt.Errorf("Config.Controllers: %w", err)
 	}
@@ -162,7 +162,7 @@ func (p *process) assemble(ctx context.Context, a *app, client clientset.Interfa
 }
 
 // host returns what all controllers of the process share.
-func (p *process) host(ctx context.Context, client clientset.Interface, cluster types.UID) (*host.Process, error) {
+func (p *process) host(ctx context.Context, client kubernetes.Interface, cluster types.UID) (*host.Process, error) {
 	tracer := p.tracing.provider.Tracer(scope, trace.WithInstrumentationVersion(p.Version))
 	writer, err := act.NewWriter(act.Settings{
 		Config: p.rest, Tracer: tracer, Meter: newWriteMetrics(p.metrics), Clock: clock.RealClock{}, Fence: p.fence,
@@ -241,7 +241,7 @@ func (p *process) supervise(shared *host.Process, transports hook.Openers) (supe
 // clusterUID waits for an answer of the API server and returns the UID of the namespace
 // kube-system, which identifies the cluster. It is empty if reading it is forbidden; then trace ids
 // are not distinct between clusters.
-func clusterUID(ctx context.Context, client clientset.Interface) (uid types.UID, err error) {
+func clusterUID(ctx context.Context, client kubernetes.Interface) (uid types.UID, err error) {
 	log := klog.FromContext(ctx)
 	err = wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) {
 		namespace, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})

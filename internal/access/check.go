@@ -5,19 +5,19 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hookloop/hookloop/internal/clientset"
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
 // Missing returns the rights that are missing in a cluster, in roles with the suffix -missing. It
 // asks about the ServiceAccount as, or about the user of the configuration if as is empty.
 func (a *Access) Missing(ctx context.Context, config *rest.Config, as types.NamespacedName) (*Access, error) {
-	client, err := clientset.New(config)
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (g *grant) attributes(verb string) *authorizationv1.ResourceAttributes {
 
 // ask asks the API server about one right.
 func ask(
-	ctx context.Context, client clientset.Interface, as types.NamespacedName, what *authorizationv1.ResourceAttributes,
+	ctx context.Context, client kubernetes.Interface, as types.NamespacedName, what *authorizationv1.ResourceAttributes,
 ) (bool, error) {
 	if as.Name == "" {
 		answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx,

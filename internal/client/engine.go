@@ -12,10 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hookloop/hookloop/internal/clientset"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
@@ -58,7 +58,7 @@ type Response struct {
 type engines struct {
 	Engine
 	// pods is nil if MetricsURL is set.
-	pods clientset.Interface
+	pods kubernetes.Interface
 }
 
 // Check returns an error about a field that is invalid.
@@ -80,7 +80,7 @@ func newEngines(e Engine, config *rest.Config) (*engines, error) {
 	}
 	config = rest.CopyConfig(config)
 	config.Wrap(bounded)
-	pods, err := clientset.New(config)
+	pods, err := kubernetes.NewForConfig(config)
 	return &engines{e, pods}, err
 }
 

@@ -8,13 +8,13 @@ import (
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -40,7 +40,7 @@ type cluster struct {
 	config  *rest.Config
 	context string
 	client  dynamic.Interface
-	typed   clientset.Interface
+	typed   kubernetes.Interface
 }
 
 // connect reads the kubeconfig, and asks the cluster for its version.
@@ -75,7 +75,7 @@ func newCluster(config *rest.Config, name string, o *Options) (c *cluster, err e
 	if c.client, err = dynamic.NewForConfig(config); err != nil {
 		return nil, err
 	}
-	c.typed, err = clientset.New(config)
+	c.typed, err = kubernetes.NewForConfig(config)
 	return c, err
 }
 

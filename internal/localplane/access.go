@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hookloop/hookloop/internal/clientset"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
@@ -35,7 +35,7 @@ func (c *Cluster) User(name string, groups ...string) (*rest.Config, error) {
 // ServiceAccount returns a client configuration of a ServiceAccount, which it creates if necessary.
 // RBAC gives it no rights at first.
 func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string) (*rest.Config, error) {
-	client, err := clientset.New(c.admin)
+	client, err := kubernetes.NewForConfig(c.admin)
 	if err != nil {
 		return nil, err
 	}

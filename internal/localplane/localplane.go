@@ -20,9 +20,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hookloop/hookloop/internal/clientset"
 	"github.com/hookloop/hookloop/internal/proc"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
@@ -250,7 +250,7 @@ func (c *Cluster) ready(ctx context.Context, url string) error {
 // awaitDefaults waits for the objects that every cluster has: the namespace default and, from a
 // controller manager, its ServiceAccount.
 func (c *Cluster) awaitDefaults(ctx context.Context) error {
-	client, err := clientset.New(c.admin)
+	client, err := kubernetes.NewForConfig(c.admin)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
-	"github.com/hookloop/hookloop/internal/clientset"
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/circuit"
 	"github.com/hookloop/hookloop/internal/engine/discovery"
@@ -29,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -130,7 +130,7 @@ type Settings struct {
 	// Config reaches the API server. Reads is Config for lists and watches; nil means Config.
 	Config, Reads *rest.Config
 	// Client is the client for discovery and Events; nil makes one of Config.
-	Client clientset.Interface
+	Client kubernetes.Interface
 	// Component is the source of Events.
 	Component string
 	// EventsQPS and EventsBurst limit the Events about one object.
@@ -175,7 +175,7 @@ func New(ctx context.Context, s Settings) (*Process, error) {
 	}
 	var err error
 	if s.Client == nil {
-		if s.Client, err = clientset.New(s.Config); err != nil {
+		if s.Client, err = kubernetes.NewForConfig(s.Config); err != nil {
 			return nil, fmt.Errorf("client of the API server: %w", err)
 		}
 	}
