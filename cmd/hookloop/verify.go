@@ -64,7 +64,7 @@ func bindVerify(f *pflag.FlagSet, o *conformance.Options) {
 	f.StringVar(&o.Kind, "kind", "",
 		"kind of controller: composite, decorator or map; empty is that of the files, else composite")
 	f.StringArrayVarP(&o.Files, "controller", "f", nil,
-		"YAML file with the controller, and the CRDs of its resources; repeatable")
+		"file or folder with the controller, and the CRDs of its resources; repeatable")
 	f.StringVar(&o.Parent, "parent", "", "YAML file with a parent; empty is one in the files, else a built-in one")
 	f.StringVar(&o.Input, "input", "", "YAML file with an input of a map hook; empty is a built-in one")
 	f.StringArrayVar(&o.Recordings, "recording", nil,

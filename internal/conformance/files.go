@@ -1,21 +1,15 @@
 package conformance
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/manifests"
 	"github.com/hookloop/hookloop/internal/memapi"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 )
 
 // contents are the objects of the files.
@@ -28,8 +22,8 @@ type contents struct {
 	refused []string
 }
 
-// readFiles reads YAML files with a controller, and optionally CustomResourceDefinitions and a
-// parent.
+// readFiles reads files and folders with a controller, and optionally CustomResourceDefinitions
+// and a parent.
 func readFiles(names []string) (*contents, error) {
 	c := &contents{}
 	for _, name := range names {
@@ -95,42 +89,20 @@ func readObject(flag, name string, wanted func(*object.Object) bool) (*object.Ob
 	return objects[0], nil
 }
 
-// readObjects reads the documents of a YAML file. Empty documents are passed over.
+// readObjects reads the objects of a file, or of the files in a folder, as the other commands do.
 func readObjects(name string) ([]*object.Object, error) {
-	data, err := os.ReadFile(name) //nolint:gosec // the caller names the file
+	if name == "-" {
+		return nil, usagef("-: stdin is not read, expected a file or a folder")
+	}
+	set, err := manifests.Read(nil, name)
 	if err != nil {
 		return nil, usagef("%v", err)
 	}
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	var objects []*object.Object
-	for i := 0; ; i++ {
-		document, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return objects, nil
-		}
-		if err != nil {
-			return nil, usagef("%s: %v", name, err)
-		}
-		o, err := decodeYAML(document)
-		if err != nil {
-			return nil, usagef("%s: document %d: %v", name, i+1, err)
-		}
-		if o != nil {
-			objects = append(objects, o)
-		}
+	for _, o := range set.Objects {
+		objects = append(objects, o.Object)
 	}
-}
-
-// decodeYAML returns the object of a document, or nil if the document is empty.
-func decodeYAML(document []byte) (*object.Object, error) {
-	data, err := yaml.YAMLToJSON(document)
-	if err != nil {
-		return nil, fmt.Errorf("is not YAML: %w", err)
-	}
-	if string(data) == "null" {
-		return nil, nil
-	}
-	return object.Decode(data)
+	return objects, nil
 }
 
 // accepted returns the error with which an API server refuses a CustomResourceDefinition.

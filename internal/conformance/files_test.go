@@ -9,7 +9,10 @@ import (
 
 // TestReadObject takes the only object of a file, or the only wanted one of several.
 func TestReadObject(t *testing.T) {
-	const namespace, demo = "{apiVersion: v1, kind: Namespace, metadata: {name: a}}", "{apiVersion: a/v1, kind: Demo}"
+	const (
+		namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: a}}"
+		demo      = "{apiVersion: a/v1, kind: Demo, metadata: {name: a}}"
+	)
 	for name, c := range map[string]struct{ text, want string }{
 		"one":                 {demo, "Demo"},
 		"one of another kind": {namespace, "Namespace"},

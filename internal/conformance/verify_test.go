@@ -40,6 +40,15 @@ func TestWrongOptions(t *testing.T) {
 		{"CA that is none", Options{Addresses: []string{"a:1"}, Security: Security{CA: good}}, "has no certificate"},
 		{"missing file", Options{Addresses: []string{"a:1"}, Files: []string{"/none.yaml"}}, "no such file"},
 		{"no YAML", Options{Addresses: []string{"a:1"}, Files: []string{file(t, "a: b: c")}}, "is not YAML"},
+		{"folder without manifests", Options{Addresses: []string{"a:1"}, Files: []string{t.TempDir()}},
+			"has no .yaml, .yml or .json file"},
+		{"folder without a controller", Options{
+			Addresses: []string{"a:1"}, Files: []string{filepath.Dir(file(t, smallParent))},
+		}, "got no controller"},
+		{"stdin", Options{Addresses: []string{"a:1"}, Files: []string{"-"}}, "stdin is not read"},
+		{"too large", Options{Addresses: []string{"a:1"}, Files: []string{
+			file(t, "#"+strings.Repeat("x", 33<<20)),
+		}}, "32 MiB"},
 		{"no controller", Options{Addresses: []string{"a:1"}, Files: []string{file(t, smallParent)}}, "got no controller"},
 		{"two controllers", Options{Addresses: []string{"a:1"}, Files: []string{good, good}}, "expected one controller"},
 		{"child resource without a CRD", Options{Addresses: []string{"a:1"}, Files: []string{
