@@ -204,6 +204,9 @@ func Decode(data []byte) (*Recording, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("is no recording: %w; expected a file of hookloop serve --record-dir", object.Explain(err))
 	}
+	if head.Format == nil {
+		return nil, fmt.Errorf("format: is missing, expected %q: a file of hookloop serve --record-dir", Format)
+	}
 	if head.Format != Format {
 		return nil, fmt.Errorf("format: got %q, expected %q: record it again, or use the version of hookloop that wrote it",
 			fmt.Sprint(head.Format), Format)

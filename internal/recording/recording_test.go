@@ -158,6 +158,8 @@ func TestWrongFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
+		write("other.json", []byte(`{"kind": "ConfigMap"}`)): `format: is missing, expected ` +
+			`"hookloop.dev/recording/v1": a file of hookloop serve`,
 		write("version.json", bytes.Replace(sample, []byte("recording/v1"), []byte("recording/v2"), 1)): `format: got ` +
 			`"hookloop.dev/recording/v2", expected "hookloop.dev/recording/v1": record it again, or use the version`,
 		write("cut.json", sample[:len(sample)/2]): fmt.Sprintf("is no recording: it ends after %d bytes, in the middle "+
