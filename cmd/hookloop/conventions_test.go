@@ -96,6 +96,10 @@ func TestConventions(t *testing.T) {
 				if line := refused(t, want.clusterCode, "", args...); !strings.Contains(line, "expected a kubeconfig") {
 					t.Errorf("got %s, want the expectation of a kubeconfig", line)
 				}
+				line := refused(t, want.clusterCode, "/nope", args...)
+				if named := strings.Contains(line, `"/nope"`) || cmd.Name() == "dev"; !named || strings.Contains(line, "MASTER") {
+					t.Errorf("got %s, want the kubeconfig that is missing, and no other variable", line)
+				}
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -92,7 +93,7 @@ func load(kubeconfig, context string) clientcmd.ClientConfig {
 func configOf(loader clientcmd.ClientConfig) (*rest.Config, error) {
 	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, errors.New("no cluster: expected a kubeconfig in --kubeconfig, KUBECONFIG or ~/.kube/config")
+		return nil, fmt.Errorf("no cluster: expected a kubeconfig in --kubeconfig, KUBECONFIG%s or ~/.kube/config", named())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
@@ -100,6 +101,14 @@ func configOf(loader clientcmd.ClientConfig) (*rest.Config, error) {
 	config.WarningHandler = rest.NoWarnings{} // they are about resources that the command lists, not the user
 	config.QPS, config.Burst = requestsPerSecond, 2*requestsPerSecond
 	return config, nil
+}
+
+// named returns the value of KUBECONFIG in parentheses, if it is set.
+func named() string {
+	if value := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); value != "" {
+		return fmt.Sprintf(" (%q)", value)
+	}
+	return ""
 }
 
 // Config reads the client configuration of a command from a kubeconfig file and one of its

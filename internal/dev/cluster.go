@@ -2,6 +2,7 @@ package dev
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -50,6 +51,9 @@ func connect(ctx context.Context, o *Options) (*cluster, error) {
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: o.Context}
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	config, err := loader.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) { // its text names variables that are none of ours
+		err = errors.New("the kubeconfig is missing or empty")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("no cluster: %s; expected a kubeconfig with a current context (--kubeconfig, --context), "+
 			"or --local for a control plane of this machine",
