@@ -122,10 +122,10 @@ func (r *release) run(ctx context.Context, dir string, more []string, name strin
 func command(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // the commands of this program
 	cmd.Dir, cmd.Env = dir, env
-	var out, all bytes.Buffer
-	cmd.Stdout, cmd.Stderr = io.MultiWriter(&out, &all), &all
+	var out, faults bytes.Buffer // two, because each is written by a goroutine of its own
+	cmd.Stdout, cmd.Stderr = &out, &faults
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, all.String())
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out.String()+faults.String())
 	}
 	return strings.TrimSuffix(out.String(), "\n"), nil
 }
