@@ -50,9 +50,9 @@ help: ## Print this help
 
 .PHONY: demo
 demo: ## Run the hello-world demo on a real control plane (DEMO=once: exit at its end)
-	@tools/progress.py "$(if $(DEMO_HOOKLOOP),,hookloop and )the demo" \
+	@tools/progress.py --quick "$(if $(DEMO_HOOKLOOP),,hookloop and )the demo" \
 	  go build -ldflags "$(LDFLAGS)" -o $(BIN)/ $(if $(DEMO_HOOKLOOP),,./cmd/hookloop) ./test/demo
-	@cd examples/hello-grpc && ../../tools/progress.py "the hook" go build -tags otlp -o ../../$(BIN)/hello-grpc .
+	@cd examples/hello-grpc && ../../tools/progress.py --quick "the hook" go build -tags otlp -o ../../$(BIN)/hello-grpc .
 	@exec $(BIN)/demo
 
 # Only the example stubs needs Jaeger, and hooks in Ruby, Java and C++.

@@ -186,6 +186,9 @@ func (p *player) normalise(field string, value any) any {
 		for i, inner := range v {
 			v[i] = p.normalise(field, inner)
 		}
+		if field == "managedFields" { // a server orders them by their times, in seconds
+			slices.SortFunc(v, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		}
 	case string:
 		switch {
 		case field == "resourceVersion" && v != "" && v != "0" && v != "VERSION":
