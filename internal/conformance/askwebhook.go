@@ -68,7 +68,7 @@ func (c *webhookClient) ask(ctx context.Context, q *hook.Question) *reply {
 		r.unreachable = fmt.Sprintf("%s %s", noConnection, c.target.timeout)
 		return r
 	case err != nil:
-		r.connectionError(ctx, withoutURL(err))
+		r.connectionError(ctx, webhook.Cause(err))
 		return r
 	}
 	defer response.Body.Close() //nolint:errcheck // the answer has been read

@@ -2,10 +2,8 @@ package conformance
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http/httptrace"
-	"net/url"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -55,7 +53,7 @@ var causes = []struct{ text, grpc, webhook string }{
 const noConnection = "no connection within"
 
 // ended matches the causes of connections that end without an answer.
-var ended = regexp.MustCompile(`EOF|connection reset|stream error|http2|grpc-status|closed the connection`)
+var ended = regexp.MustCompile(`EOF|connection reset|broken pipe|stream error|http2|grpc-status|closed the connection`)
 
 // advice is the remedy for a cause.
 func (t *target) advice(cause string) string {
@@ -70,6 +68,8 @@ func (t *target) advice(cause string) string {
 	}
 	switch secure := t.field["insecure"] == false || strings.HasPrefix(t.address, "https://"); {
 	case !ended.MatchString(cause):
+	case !secure && t.grpc != nil:
+		return "; the hook may expect TLS; for a webhook, name its http:// URL"
 	case !secure:
 		return "; the hook may expect TLS"
 	case t.field["clientTLS"] == nil:
@@ -86,13 +86,4 @@ func (c *connection) trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { c.got.Store(true) },
 	})
-}
-
-// withoutURL removes the method and the URL that net/http puts before an error.
-func withoutURL(err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		return wrapped.Err
-	}
-	return err
 }

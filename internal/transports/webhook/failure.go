@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
@@ -56,11 +57,24 @@ func (c *client) requestError(ctx context.Context, err error) error {
 	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.As(err, &corrupt):
 		return c.fail(hook.Invalid, err)
 	}
+	return c.fail(hook.Unreachable, Cause(err))
+}
+
+// errNotHTTP1 replaces an error of net/http without a cause: readLoopPeekFailLocked: %!w(<nil>).
+var errNotHTTP1 = errors.New(
+	"net/http: HTTP/1.x transport connection broken: the server sent data before it had a request")
+
+// Cause returns the cause of a failed request. A url.Error would repeat the URL with its query. A
+// server for HTTP/2, such as a hook over gRPC, sends its settings immediately.
+func Cause(err error) error {
 	var failed *url.Error
-	if errors.As(err, &failed) { // url.Error would repeat the URL with its query
+	if errors.As(err, &failed) {
 		err = failed.Err
 	}
-	return c.fail(hook.Unreachable, err)
+	if strings.HasPrefix(err.Error(), "readLoopPeekFailLocked: %!w") {
+		return errNotHTTP1
+	}
+	return err
 }
 
 // credentialsFailure reports that the hook was not called, because its credentials could not be
