@@ -213,6 +213,7 @@ func TestLeadLosesTheLeaseToAnother(t *testing.T) {
 		if took := time.Since(begun); took > retryPeriod { // the bubble's clock
 			t.Errorf("it took %s until work ended, want no more than the time between renewals, %s", took, retryPeriod)
 		}
+		<-writing.Done()
 		if err := context.Cause(writing); !errors.Is(err, act.ErrFenced) {
 			t.Errorf("the write under way has the cause %v, want ErrFenced", err)
 		}
