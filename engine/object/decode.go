@@ -1,11 +1,9 @@
 package object
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/maphash"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/hookloop/hookloop/internal/jsonmap"
@@ -30,26 +28,43 @@ func DecodeAs(gvk schema.GroupVersionKind, data []byte) (*Object, error) {
 	if err := r.object(); err != nil {
 		return nil, err
 	}
-	o := &Object{meta: r.meta}
 	if r.unusual {
-		o.meta = metav1.ObjectMeta{}
+		var meta metav1.ObjectMeta
 		// Names are case-sensitive, as for the API server and unlike in encoding/json.
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(r.metadata(), &o.meta); err != nil {
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(r.metadata(), &meta); err != nil {
 			return nil, fmt.Errorf("metadata: %w", err)
 		}
+		r.meta = metadataOf(&meta)
 	}
-	if err := o.keepApplied(r.managedFields); err != nil {
+	applied, err := appliedFields(r.managedFields)
+	if err != nil {
 		return nil, err
 	}
 	if err := r.complete(gvk); err != nil {
 		return nil, err
 	}
-	o.gvk, o.raw = schema.FromAPIVersionAndKind(r.apiVersion, r.kind), bytes.Clone(r.out)
-	o.hash = maphash.Bytes(hashSeed, o.raw)
-	if r.lastApplied != "" {
-		o.lastApplied = pack(o.raw, r.lastApplied)
+	return r.make(applied), nil
+}
+
+// make makes the object that was read.
+func (r *reader) make(applied []applied) *Object {
+	m := &r.meta
+	o := &Object{
+		place: placeOf(schema.FromAPIVersionAndKind(r.apiVersion, r.kind), m.namespace), generation: m.generation,
+		labels: m.labels, owners: m.owners, deleting: m.deleting, carries: len(r.lastApplied) > 0,
 	}
-	return o, nil
+	if m.annotations != nil || m.finalizers != nil || applied != nil {
+		o.more = &more{m.annotations, m.finalizers, applied}
+	}
+	r.scratch = append(append(append(r.scratch[:0], m.name...), m.uid...), m.resourceVersion...)
+	o.names = string(r.scratch)
+	//nolint:gosec // no text has four gigabytes
+	o.nameEnd, o.uidEnd, o.size = uint32(len(m.name)), uint32(len(m.name)+len(m.uid)), uint32(len(r.out))
+	if r.scratch = r.scratch[:0]; o.carries {
+		r.scratch = appendPacked(r.scratch, r.out, r.lastApplied)
+	}
+	o.body = append(append(make([]byte, 0, len(r.out)+len(r.scratch)), r.out...), r.scratch...)
+	return o
 }
 
 // FromMap makes an Object from a decoded one, as Decode does from JSON.
@@ -63,7 +78,7 @@ func FromMap(m map[string]any) (*Object, error) {
 
 // Map decodes the whole object into a fresh map that the caller owns. Integers are int64, as API
 // machinery expects; 2^53+1 survives.
-func (o *Object) Map() (map[string]any, error) { return DecodeMap(o.raw) }
+func (o *Object) Map() (map[string]any, error) { return DecodeMap(o.Raw()) }
 
 // DecodeMap decodes a JSON object; integers are int64.
 func DecodeMap(data []byte) (map[string]any, error) {
@@ -83,7 +98,7 @@ func DecodeMap(data []byte) (map[string]any, error) {
 // Field finds one field by its path without decoding the rest. It returns the field's JSON, which
 // the caller must not change, and false if a step of the path is absent or no object.
 func (o *Object) Field(path ...string) ([]byte, bool) {
-	value := jsontext.Value(o.raw)
+	value := jsontext.Value(o.Raw())
 	for _, name := range path {
 		var found bool
 		if value, found = member(value, name); !found {
@@ -109,21 +124,21 @@ func member(value jsontext.Value, name string) (jsontext.Value, bool) {
 // applyOperation is in the managedFields of every object with fields of server-side apply.
 var applyOperation = []byte(`"` + metav1.ManagedFieldsOperationApply + `"`)
 
-// keepApplied keeps of the managedFields, as JSON, the fields that server-side apply has applied.
-func (o *Object) keepApplied(managedFields []byte) error {
+// appliedFields returns those of the managedFields, as JSON, that server-side apply has applied.
+func appliedFields(managedFields []byte) (all []applied, err error) {
 	if managedFields == nil {
-		return nil
+		return nil, nil
 	}
 	var entries []metav1.ManagedFieldsEntry
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(managedFields, &entries); err != nil {
-		return fmt.Errorf("metadata.managedFields: %w", err)
+		return nil, fmt.Errorf("metadata.managedFields: %w", err)
 	}
 	for _, m := range entries {
 		if m.Operation == metav1.ManagedFieldsOperationApply && m.Subresource == "" && m.FieldsV1 != nil {
-			o.applied = append(o.applied, applied{m.Manager, m.FieldsV1.GetRawBytes()})
+			all = append(all, applied{m.Manager, m.FieldsV1.GetRawBytes()})
 		}
 	}
-	return nil
+	return all, nil
 }
 
 var errStop = errors.New("stop")
@@ -158,5 +173,3 @@ func kindName(kind jsontext.Kind) string {
 		return "no JSON value"
 	}
 }
-
-var _ metav1.Object = (*metav1.ObjectMeta)(nil)

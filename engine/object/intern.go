@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 const (
@@ -32,9 +33,10 @@ type internedValue[T any] struct {
 
 // The values that objects of all kinds share.
 var (
-	sharedLabels interned[map[string]string]
-	sharedOwners interned[[]metav1.OwnerReference]
+	sharedLabels interned[map[string]string] // and annotations
+	sharedOwners interned[*[]metav1.OwnerReference]
 	sharedTexts  interned[string]
+	sharedPlaces [internSlots]atomic.Pointer[place]
 )
 
 // SharedBytes is the size in bytes of the JSON of all values that objects share. It is at most 1.5
@@ -47,6 +49,19 @@ func SharedBytes() int64 {
 func shared(quoted []byte) string {
 	text, _ := sharedTexts.get(quoted, func(quoted []byte) (string, bool) { return unquote(quoted), true })
 	return text
+}
+
+// placeOf returns the place of a kind and a namespace: the last one of its slot, or a new one.
+func placeOf(gvk schema.GroupVersionKind, namespace string) *place {
+	hash := maphash.String(hashSeed, namespace) ^ maphash.String(hashSeed, gvk.Kind)*31 ^
+		maphash.String(hashSeed, gvk.Group)*37
+	slot := &sharedPlaces[hash%internSlots]
+	if known := slot.Load(); known != nil && known.namespace == namespace && known.gvk == gvk {
+		return known
+	}
+	p := &place{gvk, namespace}
+	slot.Store(p)
+	return p
 }
 
 // get returns the value of a text. It calls decode for one that is not here, and keeps the value

@@ -6,47 +6,72 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 )
+
+// metadata is the part of an object's metadata that Object keeps.
+type metadata struct {
+	name, uid, resourceVersion []byte
+	namespace                  string
+	generation                 int64
+	deleting                   bool
+	labels, annotations        map[string]string
+	owners                     *[]metav1.OwnerReference
+	finalizers                 []string
+}
+
+// metadataOf is the metadata as API machinery has decoded it.
+func metadataOf(m *metav1.ObjectMeta) metadata {
+	of := metadata{
+		name: []byte(m.Name), uid: []byte(m.UID), resourceVersion: []byte(m.ResourceVersion), namespace: m.Namespace,
+		generation: m.Generation, deleting: m.DeletionTimestamp != nil,
+		labels: m.Labels, annotations: m.Annotations, finalizers: m.Finalizers,
+	}
+	if m.OwnerReferences != nil {
+		of.owners = &m.OwnerReferences
+	}
+	return of
+}
 
 // metaFields set the fields of the metadata, except labels, annotations and managedFields, to a
 // value in JSON. They return false for a value that is not as the API server writes it. They are
 // cheaper than API machinery's decoder, which uses reflection, and run for each event of a watch.
-var metaFields = map[string]func(m *metav1.ObjectMeta, v jsontext.Value) bool{
-	"name":            func(m *metav1.ObjectMeta, v jsontext.Value) bool { return setText(&m.Name, v) },
-	"generateName":    func(m *metav1.ObjectMeta, v jsontext.Value) bool { return setText(&m.GenerateName, v) },
-	"namespace":       func(m *metav1.ObjectMeta, v jsontext.Value) bool { return setShared(&m.Namespace, v) },
-	"selfLink":        func(*metav1.ObjectMeta, jsontext.Value) bool { return false }, // no API server sets it
-	"uid":             func(m *metav1.ObjectMeta, v jsontext.Value) bool { return setText(&m.UID, v) },
-	"resourceVersion": func(m *metav1.ObjectMeta, v jsontext.Value) bool { return setText(&m.ResourceVersion, v) },
-	"generation":      func(m *metav1.ObjectMeta, v jsontext.Value) bool { return setNumber(&m.Generation, v) },
-	"creationTimestamp": func(m *metav1.ObjectMeta, v jsontext.Value) bool {
-		return v.Kind() == 'n' || setTime(&m.CreationTimestamp, v)
+var metaFields = map[string]func(m *metadata, v jsontext.Value) bool{
+	"name":            func(m *metadata, v jsontext.Value) bool { return setText(&m.name, v) },
+	"generateName":    func(_ *metadata, v jsontext.Value) bool { return v.Kind() == '"' },
+	"namespace":       func(m *metadata, v jsontext.Value) bool { return setShared(&m.namespace, v) },
+	"selfLink":        func(*metadata, jsontext.Value) bool { return false }, // no API server sets it
+	"uid":             func(m *metadata, v jsontext.Value) bool { return setText(&m.uid, v) },
+	"resourceVersion": func(m *metadata, v jsontext.Value) bool { return setText(&m.resourceVersion, v) },
+	"generation": func(m *metadata, v jsontext.Value) bool {
+		n, err := strconv.ParseInt(string(v), 10, 64)
+		m.generation = n
+		return err == nil
 	},
-	"deletionTimestamp": func(m *metav1.ObjectMeta, v jsontext.Value) bool {
-		m.DeletionTimestamp = &metav1.Time{}
-		return setTime(m.DeletionTimestamp, v)
+	"creationTimestamp": func(_ *metadata, v jsontext.Value) bool { return v.Kind() == 'n' || isTime(v) },
+	"deletionTimestamp": func(m *metadata, v jsontext.Value) bool {
+		m.deleting = true
+		return isTime(v)
 	},
-	"deletionGracePeriodSeconds": func(m *metav1.ObjectMeta, v jsontext.Value) bool {
-		m.DeletionGracePeriodSeconds = new(int64)
-		return setNumber(m.DeletionGracePeriodSeconds, v)
+	"deletionGracePeriodSeconds": func(_ *metadata, v jsontext.Value) bool {
+		_, err := strconv.ParseInt(string(v), 10, 64)
+		return err == nil
 	},
-	"ownerReferences": func(m *metav1.ObjectMeta, v jsontext.Value) bool {
+	"ownerReferences": func(m *metadata, v jsontext.Value) bool {
 		references, ok := sharedOwners.get(v, decodeOwners)
-		m.OwnerReferences = references
+		m.owners = references
 		return ok
 	},
-	"finalizers": func(m *metav1.ObjectMeta, v jsontext.Value) bool {
-		return kjson.UnmarshalCaseSensitivePreserveInts(v, &m.Finalizers) == nil
+	"finalizers": func(m *metadata, v jsontext.Value) bool {
+		return kjson.UnmarshalCaseSensitivePreserveInts(v, &m.finalizers) == nil
 	},
 }
 
-func setText[T string | types.UID](text *T, value jsontext.Value) bool {
+func setText(text *[]byte, value jsontext.Value) bool {
 	if value.Kind() != '"' {
 		return false
 	}
-	*text = T(unquote(value))
+	*text = append((*text)[:0], textOf(value)...)
 	return true
 }
 
@@ -58,22 +83,18 @@ func setShared(text *string, value jsontext.Value) bool {
 	return true
 }
 
-func decodeOwners(text []byte) (references []metav1.OwnerReference, ok bool) {
-	err := kjson.UnmarshalCaseSensitivePreserveInts(text, &references)
-	return references, err == nil
+func decodeOwners(text []byte) (*[]metav1.OwnerReference, bool) {
+	var references []metav1.OwnerReference
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &references); err != nil {
+		return nil, false
+	}
+	return &references, true
 }
 
-func setNumber(n *int64, value jsontext.Value) bool {
-	parsed, err := strconv.ParseInt(string(value), 10, 64)
-	*n = parsed
-	return err == nil
-}
-
-func setTime(t *metav1.Time, value jsontext.Value) bool {
+func isTime(value jsontext.Value) bool {
 	if value.Kind() != '"' {
 		return false
 	}
-	parsed, err := time.Parse(time.RFC3339, unquote(value))
-	t.Time = parsed.Local()
+	_, err := time.Parse(time.RFC3339, string(textOf(value)))
 	return err == nil
 }

@@ -12,6 +12,7 @@ package object
 
 import (
 	"hash/maphash"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,17 +25,49 @@ import (
 // managedFields (Applied), beside the body.
 const LastAppliedAnnotation = "metacontroller.k8s.io/last-applied-configuration"
 
-// Object is one API object: metadata decoded, body raw. The zero value is not usable; Decode and
-// FromMap are the doors. Invariant: raw is a compact JSON object without metadata.managedFields and
-// without LastAppliedAnnotation.
+// Object is one API object: the metadata that is read often is decoded, the body is raw. The zero
+// value is not usable; Decode and FromMap are the doors. There are many of them, so that each field
+// has the size that it needs, and equal values of different objects are one (interned).
+//
+// Invariant: body begins with size bytes of a compact JSON object without metadata.managedFields
+// and without LastAppliedAnnotation.
 type Object struct {
-	gvk  schema.GroupVersionKind
-	meta metav1.ObjectMeta
-	raw  []byte
-	// lastApplied is packed with raw as its base; nil if there is none.
-	lastApplied []byte
+	place *place
+	// names are the name, the UID and the resourceVersion, one after the other.
+	names             string
+	nameEnd, uidEnd   uint32 // in names
+	size              uint32 // of Raw
+	deleting, carries bool   // carries reports that LastApplied is not empty
+	// body is Raw, and then LastApplied, packed with Raw as its base.
+	body       []byte
+	generation int64
+	labels     map[string]string
+	// owners and more are nil for an object without them.
+	owners *[]metav1.OwnerReference
+	more   *more
+}
+
+// place is what all objects of a kind and a namespace have in common.
+type place struct {
+	gvk       schema.GroupVersionKind
+	namespace string
+}
+
+// more is what most objects do not have.
+type more struct {
+	annotations map[string]string
+	finalizers  []string
 	applied     []applied
-	hash        uint64
+}
+
+// none is the more of objects that have nothing of it.
+var none more
+
+func (o *Object) rest() *more {
+	if o.more == nil {
+		return &none
+	}
+	return o.more
 }
 
 // applied are the fields that a field manager has applied by server-side apply.
@@ -46,71 +79,79 @@ type applied struct {
 var hashSeed = maphash.MakeSeed()
 
 // GVK is the object's group, version and kind.
-func (o *Object) GVK() schema.GroupVersionKind { return o.gvk }
+func (o *Object) GVK() schema.GroupVersionKind { return o.place.gvk }
 
 // Ref names the object.
-func (o *Object) Ref() Ref { return Ref{GVK: o.gvk, Namespace: o.meta.Namespace, Name: o.meta.Name} }
+func (o *Object) Ref() Ref {
+	return Ref{GVK: o.place.gvk, Namespace: o.place.namespace, Name: o.Name()}
+}
 
 // Namespace is metadata.namespace; empty for a cluster-scoped object.
-func (o *Object) Namespace() string { return o.meta.Namespace }
+func (o *Object) Namespace() string { return o.place.namespace }
 
 // Name is metadata.name.
-func (o *Object) Name() string { return o.meta.Name }
+func (o *Object) Name() string { return o.names[:o.nameEnd] }
 
 // UID is metadata.uid; empty for an object that no API server has stored.
-func (o *Object) UID() types.UID { return o.meta.UID }
+func (o *Object) UID() types.UID { return types.UID(o.names[o.nameEnd:o.uidEnd]) }
 
 // ResourceVersion is metadata.resourceVersion; empty for an object that no API server has stored.
-func (o *Object) ResourceVersion() string { return o.meta.ResourceVersion }
+func (o *Object) ResourceVersion() string { return o.names[o.uidEnd:] }
 
 // Generation is metadata.generation; 0 if the resource does not count generations.
-func (o *Object) Generation() int64 { return o.meta.Generation }
+func (o *Object) Generation() int64 { return o.generation }
 
 // Labels are metadata.labels. The caller must not change the map.
-func (o *Object) Labels() map[string]string { return o.meta.Labels }
+func (o *Object) Labels() map[string]string { return o.labels }
 
 // Annotations are metadata.annotations without LastAppliedAnnotation. The caller must not change
 // the map.
-func (o *Object) Annotations() map[string]string { return o.meta.Annotations }
+func (o *Object) Annotations() map[string]string { return o.rest().annotations }
 
 // OwnerReferences are metadata.ownerReferences. The caller must not change the slice.
-func (o *Object) OwnerReferences() []metav1.OwnerReference { return o.meta.OwnerReferences }
-
-// ControllerRef is the owner reference with controller=true, or nil.
-func (o *Object) ControllerRef() *metav1.OwnerReference { return metav1.GetControllerOfNoCopy(&o.meta) }
-
-// Finalizers are metadata.finalizers. The caller must not change the slice.
-func (o *Object) Finalizers() []string { return o.meta.Finalizers }
-
-// HasFinalizer reports whether metadata.finalizers contains name.
-func (o *Object) HasFinalizer(name string) bool {
-	for _, f := range o.meta.Finalizers {
-		if f == name {
-			return true
-		}
+func (o *Object) OwnerReferences() []metav1.OwnerReference {
+	if o.owners == nil {
+		return nil
 	}
-	return false
+	return *o.owners
 }
 
+// ControllerRef is the owner reference with controller=true, or nil. The caller must not change it.
+func (o *Object) ControllerRef() *metav1.OwnerReference {
+	owners := o.OwnerReferences()
+	for i := range owners {
+		if owners[i].Controller != nil && *owners[i].Controller {
+			return &owners[i]
+		}
+	}
+	return nil
+}
+
+// Finalizers are metadata.finalizers. The caller must not change the slice.
+func (o *Object) Finalizers() []string { return o.rest().finalizers }
+
+// HasFinalizer reports whether metadata.finalizers contains name.
+func (o *Object) HasFinalizer(name string) bool { return slices.Contains(o.rest().finalizers, name) }
+
 // Deleting reports whether metadata.deletionTimestamp is set.
-func (o *Object) Deleting() bool { return o.meta.DeletionTimestamp != nil }
+func (o *Object) Deleting() bool { return o.deleting }
 
 // LastApplied is the value of LastAppliedAnnotation: JSON, or empty if the object does not carry
 // it. Each call makes the text anew.
 func (o *Object) LastApplied() string {
-	if o.lastApplied == nil {
+	if !o.carries {
 		return ""
 	}
-	return unpack(o.raw, o.lastApplied)
+	return unpack(o.Raw(), o.body[o.size:])
 }
 
 // HasLastApplied reports whether LastApplied is not empty.
-func (o *Object) HasLastApplied() bool { return o.lastApplied != nil }
+func (o *Object) HasLastApplied() bool { return o.carries }
 
 // Applied are the fields that a field manager has applied by server-side apply, as fieldsV1 of
 // metadata.managedFields; nil if it has not. The caller must not change them.
 func (o *Object) Applied(manager string) []byte {
-	for _, a := range o.applied {
+	for _, a := range o.rest().applied {
 		if a.manager == manager {
 			return a.fieldsV1
 		}
@@ -120,24 +161,20 @@ func (o *Object) Applied(manager string) []byte {
 
 // Raw is the object as compact JSON, without managedFields and LastAppliedAnnotation. The caller
 // must not change it.
-func (o *Object) Raw() []byte { return o.raw }
+func (o *Object) Raw() []byte { return o.body[:o.size:o.size] }
 
-// Hash is a hash of Raw; equal bytes have equal hashes within one process.
-func (o *Object) Hash() uint64 { return o.hash }
+// Hash is a hash of Raw; equal bytes have equal hashes within one process. Each call computes it.
+func (o *Object) Hash() uint64 { return maphash.Bytes(hashSeed, o.Raw()) }
 
 // Size is the length of Raw in bytes.
-func (o *Object) Size() int { return len(o.raw) }
+func (o *Object) Size() int { return int(o.size) }
 
 // Held is the size in bytes of all that the object keeps of its JSON: Raw, the part of LastApplied
 // that Raw does not have, and what Applied returns.
 func (o *Object) Held() int {
-	n := len(o.raw) + len(o.lastApplied)
-	for _, a := range o.applied {
+	n := len(o.body)
+	for _, a := range o.rest().applied {
 		n += len(a.manager) + len(a.fieldsV1)
 	}
 	return n
 }
-
-// Meta is the decoded metadata as API machinery's interface, for code that asks for it. The caller
-// must not change it.
-func (o *Object) Meta() metav1.Object { return &o.meta }

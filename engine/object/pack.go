@@ -20,10 +20,10 @@ type places struct{ at [maxPlaces]uint32 }
 // placesPool keeps the tables, which are larger than most objects.
 var placesPool = sync.Pool{New: func() any { return new(places) }}
 
-// pack writes text as parts of base and bytes of its own: the length of text, then for each part
-// the number of own bytes, these, the number of bytes to copy from base, and their place. The
-// last-applied state of an object mostly repeats its body.
-func pack(base []byte, text string) []byte {
+// appendPacked appends text as parts of base and bytes of its own: the length of text, then for
+// each part the number of own bytes, these, the number of bytes to copy from base, and their place.
+// The last-applied state of an object mostly repeats its body.
+func appendPacked(packed, base, text []byte) []byte {
 	size := 1 << 8
 	for size < maxPlaces && size < len(base)/stride {
 		size *= 2
@@ -35,29 +35,27 @@ func pack(base []byte, text string) []byte {
 	for i := 0; i+window <= len(base); i += stride {
 		table[slot(binary.LittleEndian.Uint64(base[i:]), size)] = uint32(i) + 1
 	}
-	source := []byte(text)
-	packed := binary.AppendUvarint(make([]byte, 0, 64+len(text)/8), uint64(len(source)))
+	packed = binary.AppendUvarint(packed, uint64(len(text)))
 	own := 0 // the bytes before it are packed
-	for i := 0; i+window <= len(source); {
-		from := int(table[slot(binary.LittleEndian.Uint64(source[i:]), size)]) - 1
+	for i := 0; i+window <= len(text); {
+		from := int(table[slot(binary.LittleEndian.Uint64(text[i:]), size)]) - 1
 		n := 0
 		if from >= 0 {
-			n = common(base[from:], source[i:])
+			n = common(base[from:], text[i:])
 		}
 		if n < window {
 			i++
 			continue
 		}
-		for i > own && from > 0 && source[i-1] == base[from-1] {
+		for i > own && from > 0 && text[i-1] == base[from-1] {
 			i, from, n = i-1, from-1, n+1
 		}
-		packed = appendOwn(packed, source[own:i])
+		packed = appendOwn(packed, text[own:i])
 		packed = binary.AppendUvarint(binary.AppendUvarint(packed, uint64(n)), uint64(from)) //nolint:gosec // not negative
 		i += n
 		own = i
 	}
-	packed = appendOwn(packed, source[own:])
-	return append(make([]byte, 0, len(packed)), packed...)
+	return appendOwn(packed, text[own:])
 }
 
 func appendOwn(packed, own []byte) []byte {
@@ -77,7 +75,7 @@ func common(a, b []byte) int {
 	return n
 }
 
-// unpack returns the text that pack has packed with the same base.
+// unpack returns the text that appendPacked has packed with the same base.
 func unpack(base, packed []byte) string {
 	length, packed := uvarint(packed)
 	text := make([]byte, 0, length)
@@ -97,5 +95,5 @@ func unpack(base, packed []byte) string {
 
 func uvarint(data []byte) (int, []byte) {
 	v, n := binary.Uvarint(data)
-	return int(v), data[n:] //nolint:gosec // written by pack
+	return int(v), data[n:] //nolint:gosec // written by appendPacked
 }

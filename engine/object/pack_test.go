@@ -12,7 +12,7 @@ func FuzzPack(f *testing.F) {
 		f.Add([]byte(body), text)
 	}
 	f.Fuzz(func(t *testing.T, base []byte, text string) {
-		packed := pack(base, text)
+		packed := appendPacked(nil, base, []byte(text))
 		if got := unpack(base, packed); got != text {
 			t.Fatalf("got %q, want %q", got, text)
 		}
@@ -27,7 +27,7 @@ func TestPackOfABody(t *testing.T) {
 	rest := strings.Repeat("0123456789abcdef", 50)
 	base := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","uid":"u"},"data":{"rest":"` + rest + `"}}`
 	text := `{"apiVersion":"v1","data":{"rest":"` + rest + `"},"kind":"ConfigMap","metadata":{"name":"a"}}`
-	packed := pack([]byte(base), text)
+	packed := appendPacked(nil, []byte(base), []byte(text))
 	if got := unpack([]byte(base), packed); got != text {
 		t.Errorf("got %s", got)
 	}

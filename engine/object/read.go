@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -27,13 +26,15 @@ type reader struct {
 	metadataStart, metadataEnd int
 	// meta is the decoded metadata, unless unusual is set: then it has a value that API machinery
 	// must decode or reject.
-	meta    metav1.ObjectMeta
+	meta    metadata
 	unusual bool
 	// lastApplied is the value of LastAppliedAnnotation if carries is set. managedFields are nil if
 	// they have no fields of server-side apply.
-	lastApplied   string
+	lastApplied   []byte
 	carries       bool
 	managedFields []byte
+	// scratch is for texts that are put together.
+	scratch []byte
 }
 
 // maxKept bounds the buffer of a reader that is used again.
@@ -45,15 +46,20 @@ var readers = sync.Pool{New: func() any { return &reader{d: new(jsontext.Decoder
 // newReader returns a reader of data. The caller must release it.
 func newReader(data []byte) *reader {
 	r := readers.Get().(*reader)
-	*r = reader{d: r.d, out: r.out[:0]}
+	*r = reader{
+		d: r.d, out: r.out[:0], lastApplied: r.lastApplied[:0], scratch: r.scratch[:0],
+		meta: metadata{
+			name: r.meta.name[:0], uid: r.meta.uid[:0], resourceVersion: r.meta.resourceVersion[:0],
+		},
+	}
 	r.d.Reset(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	return r
 }
 
 // release ends the use of the reader and of its views.
 func (r *reader) release() {
-	if cap(r.out) > maxKept {
-		r.out = nil
+	if cap(r.out)+cap(r.lastApplied)+cap(r.scratch)+cap(r.meta.name) > maxKept {
+		r.out, r.lastApplied, r.scratch, r.meta.name = nil, nil, nil, nil
 	}
 	r.d.Reset(bytes.NewBuffer(nil))
 	readers.Put(r)
@@ -149,8 +155,8 @@ func (r *reader) metadataMember(name []byte) error {
 		return nil
 	case "annotations":
 		err := r.annotations()
-		if r.carries && len(r.meta.Annotations) == 0 && !r.unusual {
-			r.out, r.meta.Annotations = r.out[:start], nil
+		if r.carries && len(r.meta.annotations) == 0 && !r.unusual {
+			r.out, r.meta.annotations = r.out[:start], nil
 		}
 		return err
 	case "labels":
@@ -169,7 +175,7 @@ func (r *reader) metadataMember(name []byte) error {
 
 // labels reads and writes the labels.
 func (r *reader) labels() error {
-	if r.meta.Labels != nil || r.d.PeekKind() != '{' {
+	if r.meta.labels != nil || r.d.PeekKind() != '{' {
 		r.unusual = true
 		return r.value()
 	}
@@ -178,51 +184,58 @@ func (r *reader) labels() error {
 		return err
 	}
 	labels, ok := sharedLabels.get(r.out[start:], decodeTexts)
-	r.meta.Labels, r.unusual = labels, r.unusual || !ok
+	r.meta.labels, r.unusual = labels, r.unusual || !ok
 	return nil
 }
 
 // decodeTexts decodes a JSON object. It returns false if not all values are strings.
 func decodeTexts(text []byte) (map[string]string, bool) {
 	values := map[string]string{}
-	err := eachMember(text, func(key string, value jsontext.Value) error {
-		if value.Kind() != '"' {
-			return errStop
+	r := newReader(text)
+	defer r.release()
+	err := r.whole(func(name []byte) error {
+		key := shared(name) // before the decoder reads on
+		value, err := r.d.ReadValue()
+		if err == nil && value.Kind() != '"' {
+			err = errStop
 		}
-		values[key] = unquote(value)
-		return nil
+		if err == nil {
+			values[key] = unquote(value)
+		}
+		return err
 	})
 	return values, err == nil
 }
 
 // annotations reads and writes the annotations, without LastAppliedAnnotation.
 func (r *reader) annotations() error {
-	if r.meta.Annotations != nil || r.d.PeekKind() != '{' {
+	if r.meta.annotations != nil || r.d.PeekKind() != '{' {
 		r.unusual = true
 		return r.value()
 	}
-	values := map[string]string{}
-	r.meta.Annotations = values
-	return r.nested(func(name []byte) error {
+	begin := len(r.out)
+	err := r.nested(func(name []byte) error {
 		start := len(r.out)
 		r.name(name)
-		key := unquote(name)
+		isLastApplied := string(textOf(name)) == LastAppliedAnnotation
 		value, err := r.d.ReadValue()
 		if err != nil {
 			return err
 		}
-		switch isText := value.Kind() == '"'; {
-		case !isText:
-			r.unusual = true
-		case key == LastAppliedAnnotation:
-			r.out, r.lastApplied, r.carries = r.out[:start], unquote(value), true
+		if isLastApplied && value.Kind() == '"' {
+			r.out, r.carries = r.out[:start], true
+			r.lastApplied = append(r.lastApplied[:0], textOf(value)...)
 			return nil
-		default:
-			values[key] = unquote(value)
 		}
 		r.out = appendCompact(r.out, value)
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	values, ok := sharedLabels.get(r.out[begin:], decodeTexts)
+	r.meta.annotations, r.unusual = values, r.unusual || !ok
+	return nil
 }
 
 // nested reads and writes a value that is an object as a rule.

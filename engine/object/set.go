@@ -25,8 +25,8 @@ type ofKind struct {
 func NewSet(objects ...*Object) Set {
 	var s Set
 	for start := 0; start < len(objects); {
-		gvk, end := objects[start].gvk, start+1
-		for end < len(objects) && objects[end].gvk == gvk {
+		gvk, end := objects[start].GVK(), start+1
+		for end < len(objects) && objects[end].GVK() == gvk {
 			end++
 		}
 		s.add(gvk, objects[start:end:end])
@@ -45,7 +45,7 @@ func Collect(lists ...[]*Object) Set {
 	var s Set
 	for _, list := range lists {
 		if len(list) > 0 {
-			s.kinds = append(s.kinds, ofKind{list[0].gvk, list})
+			s.kinds = append(s.kinds, ofKind{list[0].GVK(), list})
 			s.size += len(list)
 		}
 	}
@@ -87,7 +87,7 @@ func (s *Set) find(gvk schema.GroupVersionKind) *ofKind {
 }
 
 func compareNames(a, b *Object) int {
-	return cmp.Or(cmp.Compare(a.meta.Namespace, b.meta.Namespace), cmp.Compare(a.meta.Name, b.meta.Name))
+	return cmp.Or(cmp.Compare(a.Namespace(), b.Namespace()), cmp.Compare(a.Name(), b.Name()))
 }
 
 // arrange puts the objects in order.
@@ -121,7 +121,7 @@ func (s Set) Get(ref Ref) *Object {
 		return nil
 	}
 	at, found := slices.BinarySearchFunc(k.objects, ref, func(o *Object, ref Ref) int {
-		return cmp.Or(cmp.Compare(o.meta.Namespace, ref.Namespace), cmp.Compare(o.meta.Name, ref.Name))
+		return cmp.Or(cmp.Compare(o.Namespace(), ref.Namespace), cmp.Compare(o.Name(), ref.Name))
 	})
 	if !found {
 		return nil
