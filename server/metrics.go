@@ -89,6 +89,22 @@ func newWriteMetrics(registry prometheus.Registerer) writeMetrics {
 // Wrote counts one write.
 func (m writeMetrics) Wrote(verb, result string) { m.WithLabelValues(verb, result).Inc() }
 
+// newPaceMetrics shows the limit of write requests under way, which the API server's answers set.
+func newPaceMetrics(registry prometheus.Registerer, pace func() act.Pace) {
+	auto := promauto.With(registry)
+	auto.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "hookloop_write_requests_limit",
+		Help: "Requests for writes that may be under way; it falls when the API server refuses one as too many (429).",
+	}, func() float64 { return float64(pace().Limit) })
+	auto.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "hookloop_write_requests_in_flight", Help: "Requests for writes that are under way.",
+	}, func() float64 { return float64(pace().Busy) })
+	auto.NewCounterFunc(prometheus.CounterOpts{
+		Name: "hookloop_write_requests_refused_total",
+		Help: "Requests for writes that the API server has refused as too many (429).",
+	}, func() float64 { return float64(pace().Refused) })
+}
+
 // newInterceptMetrics counts the intercepts of controllers.
 func newInterceptMetrics(registry prometheus.Registerer) func(controller string, n int) {
 	vector := promauto.With(registry).NewGaugeVec(prometheus.GaugeOpts{

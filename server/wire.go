@@ -171,6 +171,7 @@ func (p *process) host(ctx context.Context, client kubernetes.Interface, cluster
 	if err != nil {
 		return nil, err
 	}
+	newPaceMetrics(p.metrics, writer.Pace)
 	p.circuits = newCircuitMetrics(p.series)
 	shared, err := host.New(ctx, host.Settings{
 		Config: p.rest, Reads: unthrottled(p.rest), Client: client, Component: component,

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/plan"
@@ -20,8 +21,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Parallel is the largest number of concurrent writes of one sync.
-const Parallel = 16
+// Parallel is the largest number of concurrent writes of one sync. With 64 a create takes a quarter
+// less of the engine's CPU time than with 16 (decision 0009).
+const Parallel = 64
 
 // ErrStale reports that a write met a newer object than the observed one. Nothing is wrong: the
 // event of the newer object causes the next sync.
@@ -54,22 +56,25 @@ func (w *Writer) All(ctx context.Context, actions []plan.Action) []Outcome {
 	return outcomes
 }
 
-// run carries out independent actions, at most Parallel at a time. A single one, which most syncs
-// with writes have, needs no goroutine: its stack would have to grow for each request.
+// run carries out independent actions, at most Parallel at a time; they begin in their order. Each
+// of the goroutines carries out many actions: its stack grows once, and not for each request. A
+// single action, which most syncs with writes have, needs none.
 func (w *Writer) run(ctx context.Context, actions []plan.Action, outcomes []Outcome) {
 	if len(actions) == 1 {
 		outcomes[0] = w.one(ctx, actions[0])
 		return
 	}
-	var wait sync.WaitGroup
-	slots := make(chan struct{}, Parallel)
-	for i, action := range actions {
-		slots <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-slots }()
-			outcomes[i] = w.one(ctx, action)
-		})
+	var next atomic.Int64
+	work := func() {
+		for i := next.Add(1) - 1; i < int64(len(actions)); i = next.Add(1) - 1 {
+			outcomes[i] = w.one(ctx, actions[i])
+		}
 	}
+	var wait sync.WaitGroup
+	for range min(Parallel, len(actions)) - 1 {
+		wait.Go(work)
+	}
+	work() // the caller is one of them
 	wait.Wait()
 }
 

@@ -2,6 +2,7 @@ package act
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -16,7 +17,7 @@ import (
 func (w *Writer) FieldManagers(
 	ctx context.Context, r object.Resource, ref object.Ref, path, applier string,
 ) (managers []string, at string, err error) {
-	data, err := w.raw(ctx, w.client.Get().AbsPath(pathOf(r, ref)...))
+	data, err := w.raw(ctx, apiRequest{method: http.MethodGet, segments: pathOf(r, ref)})
 	if err != nil {
 		return nil, "", err
 	}

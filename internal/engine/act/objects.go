@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -14,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 )
 
 // The verbs of writes beside those of package plan.
@@ -67,12 +67,11 @@ func (w *Writer) Object(ctx context.Context, o Write) (*object.Object, error) {
 	written, err := w.guarded(ctx, o.Action, subresource, wrapAnswer, func(ctx context.Context) (*object.Object, error) {
 		switch o.Verb {
 		case plan.Create:
-			return w.sendObject(ctx, o, w.client.Post(), path(o.Resource, o.Ref.Namespace, ""))
+			return w.sendObject(ctx, o, whole(http.MethodPost, path(o.Resource, o.Ref.Namespace, ""), o.Body))
 		case plan.Update:
-			return w.sendObject(ctx, o, w.client.Put(), pathOf(o.Resource, o.Ref))
+			return w.sendObject(ctx, o, whole(http.MethodPut, pathOf(o.Resource, o.Ref), o.Body))
 		case plan.ServerSideApply:
-			request := w.client.Patch(types.ApplyPatchType).Param("force", "true")
-			return w.sendObject(ctx, o, request, pathOf(o.Resource, o.Ref))
+			return w.sendObject(ctx, o, applying(pathOf(o.Resource, o.Ref), o.Body))
 		case PatchStatus:
 			return w.patchStatus(ctx, o, subresource)
 		case plan.Delete:
@@ -91,16 +90,11 @@ func (w *Writer) Object(ctx context.Context, o Write) (*object.Object, error) {
 }
 
 // sendObject sends a write of a whole object.
-func (w *Writer) sendObject(
-	ctx context.Context, o Write, request *rest.Request, at []string,
-) (*object.Object, error) {
-	if o.Verb != plan.ServerSideApply {
-		request.SetHeader("Content-Type", "application/json")
-	}
+func (w *Writer) sendObject(ctx context.Context, o Write, q apiRequest) (*object.Object, error) {
 	if o.Manager != "" {
-		request.Param("fieldManager", o.Manager)
+		q = q.param("fieldManager", o.Manager)
 	}
-	return w.write(ctx, o.Resource, w.validated(request).AbsPath(at...).Body(o.Body))
+	return w.write(ctx, o.Resource, w.validated(q))
 }
 
 // patchStatus merges the body into the status. The UID and the resourceVersion are preconditions.

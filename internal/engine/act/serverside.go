@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/object"
@@ -16,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/csaupgrade"
 )
 
@@ -87,20 +87,25 @@ func (w *Writer) serverSide(ctx context.Context, a plan.Action) (*object.Object,
 	if err != nil {
 		return nil, err
 	}
-	applied, err := w.write(ctx, a.Resource, w.validated(w.client.Patch(types.ApplyPatchType)).
-		AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...).
-		Param("fieldManager", a.Manager).Param("force", "true").Body(data))
+	applied, err := w.write(ctx, a.Resource,
+		w.validated(applying(pathOf(a.Resource, a.Ref), data).param("fieldManager", a.Manager)))
 	if err != nil {
 		return taken, err
 	}
 	return applied, nil
 }
 
+// applying returns a request that applies fields by force.
+func applying(segments []string, body []byte) apiRequest {
+	q := apiRequest{method: http.MethodPatch, segments: segments, contentType: string(types.ApplyPatchType), body: body}
+	return q.param("force", "true")
+}
+
 // takeOver makes the field manager the owner of fields that the engine has written by other means,
 // so that the apply removes those that it leaves out. It returns the written object, or nil if
 // there was nothing to take over.
 func (w *Writer) takeOver(ctx context.Context, a plan.Action) (*object.Object, error) {
-	data, err := w.raw(ctx, w.client.Get().AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...))
+	data, err := w.raw(ctx, apiRequest{method: http.MethodGet, segments: pathOf(a.Resource, a.Ref)})
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +129,7 @@ func (w *Writer) takeOver(ctx context.Context, a plan.Action) (*object.Object, e
 const requestTimeout = 70 * time.Second
 
 // raw performs a request under the fence and returns the JSON of the response.
-func (w *Writer) raw(ctx context.Context, request *rest.Request) ([]byte, error) {
+func (w *Writer) raw(ctx context.Context, q apiRequest) ([]byte, error) {
 	ctx, end, err := w.Fence.Begin(ctx)
 	if err != nil {
 		return nil, err
@@ -132,13 +137,9 @@ func (w *Writer) raw(ctx context.Context, request *rest.Request) ([]byte, error)
 	defer end()
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	collect(ctx, request)
-	result := request.Do(ctx)
-	if err := result.Error(); err != nil { // Raw alone would not decode the API server's error
-		if errors.Is(context.Cause(ctx), ErrFenced) {
-			return nil, fmt.Errorf("%w (%w)", ErrFenced, err)
-		}
-		return nil, err
+	data, err := w.client.do(ctx, q)
+	if err != nil && errors.Is(context.Cause(ctx), ErrFenced) {
+		return nil, fmt.Errorf("%w (%w)", ErrFenced, err)
 	}
-	return result.Raw()
+	return data, err
 }

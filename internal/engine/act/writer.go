@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/echoes"
@@ -30,7 +31,8 @@ type Meter interface {
 
 // Writer writes to the API server as JSON, without typed clients.
 type Writer struct {
-	client rest.Interface
+	client *client
+	pace   *pace
 	Settings
 	// Echoes decode the answers to writes, and the watch events of the written objects (package
 	// cache).
@@ -55,22 +57,23 @@ type Settings struct {
 // NewWriter returns a Writer.
 func NewWriter(s Settings) (*Writer, error) {
 	config := dynamic.ConfigFor(s.Config)
+	pace := newPace()
 	config.Wrap(s.Fence.Wrap)
-	config.Wrap(propagate)
+	config.Wrap(pace.wrap) // around the fence, which must not be passed before the wait
 	config.GroupVersion = nil
-	client, err := rest.UnversionedRESTClientFor(config)
+	client, err := newClient(config)
 	if err != nil {
 		return nil, fmt.Errorf("client for writes: %w", err)
 	}
 	if s.Writes == nil {
 		s.Writes = expectations.NewLedger(0)
 	}
-	return &Writer{client: client, Settings: s, Echoes: &echoes.Echoes{}}, nil
+	return &Writer{client: client, pace: pace, Settings: s, Echoes: &echoes.Echoes{}}, nil
 }
 
 // Get reads one object live. If the object does not exist, the error is an API error (IsNotFound).
 func (w *Writer) Get(ctx context.Context, r object.Resource, ref object.Ref) (*object.Object, error) {
-	return w.send(ctx, w.client.Get().AbsPath(path(r, ref.Namespace, ref.Name)...))
+	return w.send(ctx, apiRequest{method: http.MethodGet, segments: pathOf(r, ref)})
 }
 
 // Patch sends a patch of the given type to an object, or to its subresource if that is not empty.
@@ -82,7 +85,7 @@ func (w *Writer) Patch(
 	body any,
 	subresource string,
 ) (*object.Object, error) {
-	segments := path(r, ref.Namespace, ref.Name)
+	segments := pathOf(r, ref)
 	if subresource != "" {
 		segments = append(segments, subresource)
 	}
@@ -90,7 +93,7 @@ func (w *Writer) Patch(
 	if err != nil {
 		return nil, err
 	}
-	return w.write(ctx, r, w.client.Patch(kind).AbsPath(segments...).Body(data))
+	return w.write(ctx, r, apiRequest{method: http.MethodPatch, segments: segments, contentType: string(kind), body: data})
 }
 
 // create posts the object. If it exists already and is this owner's, the view was stale: the error
@@ -100,13 +103,9 @@ func (w *Writer) create(ctx context.Context, a plan.Action) (*object.Object, err
 	if err != nil {
 		return nil, err
 	}
-	request := w.validated(w.client.Post()).AbsPath(
-		path(a.Resource, a.Ref.Namespace, "")...).SetHeader(
-		"Content-Type",
-		"application/json",
-	).Body(data)
+	request := w.validated(whole(http.MethodPost, path(a.Resource, a.Ref.Namespace, ""), data))
 	if a.Manager != "" {
-		request = request.Param("fieldManager", a.Manager)
+		request = request.param("fieldManager", a.Manager)
 	}
 	w.Echoes.Begin()
 	defer w.Echoes.End()
@@ -137,16 +136,20 @@ func (w *Writer) update(ctx context.Context, a plan.Action) (*object.Object, err
 	if err != nil {
 		return nil, err
 	}
-	return w.write(ctx, a.Resource, w.validated(w.client.Put()).AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...).
-		SetHeader("Content-Type", "application/json").Body(data))
+	return w.write(ctx, a.Resource, w.validated(whole(http.MethodPut, pathOf(a.Resource, a.Ref), data)))
 }
 
 // validated sets the validation of a child's fields by the API server.
-func (w *Writer) validated(request *rest.Request) *rest.Request {
+func (w *Writer) validated(q apiRequest) apiRequest {
 	if w.Strict {
-		return request.Param("fieldValidation", metav1.FieldValidationStrict)
+		return q.param("fieldValidation", metav1.FieldValidationStrict)
 	}
-	return request
+	return q
+}
+
+// whole returns a request with a whole object, or with options, as its body.
+func whole(method string, segments []string, body []byte) apiRequest {
+	return apiRequest{method: method, segments: segments, contentType: "application/json", body: body}
 }
 
 // delete deletes in the background. The observed UID, and the resourceVersion if the action has
@@ -186,8 +189,7 @@ func (w *Writer) deleteObject(
 	if err != nil {
 		return err
 	}
-	request := w.client.Delete().AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...)
-	answer, err := w.raw(ctx, request.SetHeader("Content-Type", "application/json").Body(data))
+	answer, err := w.raw(ctx, whole(http.MethodDelete, pathOf(a.Resource, a.Ref), data))
 	if err != nil {
 		return err
 	}
@@ -220,8 +222,7 @@ func (w *Writer) dryRun(ctx context.Context, a plan.Action) (*object.Object, err
 		return nil, err
 	}
 	ctx, _ = collecting(ctx) // nothing is written that one could warn about
-	answer, err := w.send(ctx, w.client.Put().AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...).
-		Param("dryRun", metav1.DryRunAll).SetHeader("Content-Type", "application/json").Body(data))
+	answer, err := w.send(ctx, whole(http.MethodPut, pathOf(a.Resource, a.Ref), data).param("dryRun", metav1.DryRunAll))
 	switch {
 	case apierrors.IsInvalid(err):
 		return nil, nil //nolint:nilnil // no object: it would change
@@ -238,8 +239,8 @@ func (w *Writer) dryRun(ctx context.Context, a plan.Action) (*object.Object, err
 }
 
 // send performs a request with an object as its response.
-func (w *Writer) send(ctx context.Context, request *rest.Request) (*object.Object, error) {
-	data, err := w.raw(ctx, request)
+func (w *Writer) send(ctx context.Context, q apiRequest) (*object.Object, error) {
+	data, err := w.raw(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -248,10 +249,10 @@ func (w *Writer) send(ctx context.Context, request *rest.Request) (*object.Objec
 
 // write performs a request that changes an object of a resource, and returns that object. It
 // records the write for the present reconcile.
-func (w *Writer) write(ctx context.Context, r object.Resource, request *rest.Request) (*object.Object, error) {
+func (w *Writer) write(ctx context.Context, r object.Resource, q apiRequest) (*object.Object, error) {
 	w.Echoes.Begin()
 	defer w.Echoes.End()
-	data, err := w.raw(ctx, request)
+	data, err := w.raw(ctx, q)
 	if err != nil {
 		return nil, err
 	}

@@ -15,10 +15,8 @@ import (
 type drift struct {
 	Transport transport `json:"transport"`
 	Children  int       `json:"children"`
-	// Floor is the number of ConfigMaps per second that a bare client creates on this machine: the
-	// mean of before and after.
-	Floor    float64 `json:"floorPerSecond"`
-	Converge cost    `json:"converge"`
+	buildFloors
+	Converge cost `json:"converge"`
 	// Settle is the cost from the last child's creation until the engine rests.
 	Settle cost `json:"settle"`
 	// Rounds is the number of edits. Latencies are the times from the response to the edit until the
@@ -42,7 +40,7 @@ const (
 // drift runs the workload with n children.
 func (s *stage) drift(ctx context.Context, n int) (drift, error) {
 	d := drift{Transport: s.transport, Children: n, Rounds: s.rounds, Touches: s.idle}
-	if err := s.floor(ctx, n); err != nil {
+	if err := d.begin(ctx, s, n); err != nil {
 		return d, err
 	}
 	if err := s.ready(ctx); err != nil {
@@ -71,7 +69,7 @@ func (s *stage) drift(ctx context.Context, n int) (drift, error) {
 	if _, err := v.awaitAll(ctx, n, text); err != nil {
 		return d, err
 	}
-	d.Floor, err = s.floorAgain(ctx, n)
+	err = d.end(ctx, s, n)
 	return d, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -33,22 +34,39 @@ func (s *stage) floor(ctx context.Context, n int) error {
 	return nil
 }
 
-// sameFloor measures the CPU time of all processes for one write of a map controller: the bare
-// client creates objects with everything that outputs carry, and two watches read them, as the
-// engine and the benchmark do. It is measured before the build alone, because the API server needs
-// more for each write after some deletions.
-func (s *stage) sameFloor(ctx context.Context, n int) (time.Duration, error) {
+// begin measures both floors of a build of n objects, before the build.
+func (f *buildFloors) begin(ctx context.Context, s *stage, n int) error {
+	if err := s.floor(ctx, n); err != nil {
+		return err
+	}
+	same, err := s.sameFloor(ctx, n)
+	f.Same, f.SameCPU = same.rate, same.cpu
+	return err
+}
+
+// end stops the engine, and measures the floor of plain ConfigMaps once more.
+func (f *buildFloors) end(ctx context.Context, s *stage, n int) (err error) {
+	f.Floor, err = s.floorAgain(ctx, n)
+	f.FloorCPU = mean(s.floorCPU)
+	return err
+}
+
+// sameFloor measures the rate and the CPU time of all processes for one write of a build: the bare
+// client creates objects with everything that the engine's objects carry, and two watches read
+// them, as the engine and the benchmark do. It is measured before the build alone, because the API
+// server needs more for each write after some deletions.
+func (s *stage) sameFloor(ctx context.Context, n int) (bareRate, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	if err := s.watchBare(ctx); err != nil {
-		return 0, err
+		return bareRate{}, err
 	}
-	f, err := s.createBare(ctx, n, s.asOutput)
+	f, err := s.createBare(ctx, n, s.asWritten)
 	if err != nil {
-		return 0, fmt.Errorf("floor of the same writes: %w", err)
+		return bareRate{}, fmt.Errorf("floor of the same writes: %w", err)
 	}
-	s.progress("  floor: a bare client creates %.0f outputs per second, with %s of CPU each", f.rate, ms(f.cpu))
-	return f.cpu, nil
+	s.progress("  floor: a bare client makes %.0f of the same writes per second, with %s of CPU each", f.rate, ms(f.cpu))
+	return f, nil
 }
 
 // watchBare watches the ConfigMaps of the next floor until ctx is done: as the engine does, and as
@@ -75,20 +93,22 @@ func (s *stage) watchBare(ctx context.Context) error {
 // bareNamespace is the namespace of the next floor.
 func (s *stage) bareNamespace() string { return fmt.Sprintf("floor-%d", s.bareRuns) }
 
-// asOutput returns a ConfigMap like an output that the engine writes.
-func (s *stage) asOutput(i int) object {
-	key := fmt.Sprintf("Secret/%s/%s", namespace, inputName(i))
+// asWritten returns a ConfigMap like a child, or an output of a map controller, that the engine
+// writes.
+func (s *stage) asWritten(i int) object {
+	name, marks, labels := fmt.Sprintf("crowd-%d", i), object{}, object{}
+	if s.mapping {
+		name = inputName(i)
+		key := fmt.Sprintf("Secret/%s/%s", namespace, name)
+		labels[plan.MapKey] = mapping.Hash(key)
+		marks[plan.MapKey], marks[plan.MapController] = key, "bench"
+	}
+	labels["bench.example.com/crowd"], labels["bench.example.com/floor"] = "crowd", "crowd"
 	body := func() object {
 		return object{
 			"apiVersion": "v1", "kind": "ConfigMap",
-			"metadata": object{
-				"name": inputName(i),
-				"labels": object{
-					"bench.example.com/crowd": "crowd", "bench.example.com/floor": "crowd", plan.MapKey: mapping.Hash(key),
-				},
-				"annotations": object{plan.MapKey: key, plan.MapController: "bench"},
-			},
-			"data": object{"text": text, "rest": strings.Repeat("x", s.bytes)},
+			"metadata": object{"name": name, "labels": labels, "annotations": maps.Clone(marks)},
+			"data":     object{"text": text, "rest": strings.Repeat("x", s.bytes)},
 		}
 	}
 	applied, err := json.Marshal(body())
@@ -110,6 +130,19 @@ func (s *stage) asOutput(i int) object {
 type bareRate struct {
 	rate float64
 	cpu  time.Duration
+}
+
+// buildFloors are the floors of a build: those of plain ConfigMaps, and those of objects like the
+// engine's with watches like the engine's and the benchmark's.
+type buildFloors struct {
+	// Floor is the number of ConfigMaps per second that a bare client creates on this machine: the
+	// mean of before and after.
+	Floor float64 `json:"floorPerSecond"`
+	// FloorCPU is the CPU time of all processes for one of them.
+	FloorCPU time.Duration `json:"floorCPUNs"`
+	// Same and SameCPU are the figures of the same writes.
+	Same    float64       `json:"sameWritesPerSecond"`
+	SameCPU time.Duration `json:"sameWritesCPUNs"`
 }
 
 // createBare creates n ConfigMaps in a namespace of their own, and deletes them.

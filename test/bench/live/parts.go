@@ -21,11 +21,7 @@ var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 type parts struct {
 	Transport transport `json:"transport"`
 	Inputs    int       `json:"inputs"`
-	Floor     float64   `json:"floorPerSecond"`
-	// FloorCPU is the CPU time of all processes for an object of the floor, SameCPU that for an
-	// object like the outputs, with watches as the engine's and the benchmark's.
-	FloorCPU time.Duration `json:"floorCPUNs"`
-	SameCPU  time.Duration `json:"sameWritesCPUNs"`
+	buildFloors
 	// Build is the cost from the parent's creation until all outputs exist, Settle that until the
 	// engine rests.
 	Build  cost `json:"build"`
@@ -44,17 +40,13 @@ type parts struct {
 func (s *stage) parts(ctx context.Context, n int) (parts, error) {
 	p := parts{Transport: s.transport, Inputs: n, Rounds: s.rounds + s.rounds%2}
 	s.mapping = true
-	err := s.floor(ctx, n)
-	if err != nil {
-		return p, err
-	}
-	if p.SameCPU, err = s.sameFloor(ctx, n); err != nil {
+	if err := p.begin(ctx, s, n); err != nil {
 		return p, err
 	}
 	if err := s.ready(ctx); err != nil {
 		return p, err
 	}
-	err = atOnce(ctx, n, func(ctx context.Context, i int) error {
+	err := atOnce(ctx, n, func(ctx context.Context, i int) error {
 		return s.create(ctx, secrets, namespace, object{
 			"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": inputName(i), "labels": object{"in": "yes"}},
 		})
@@ -75,8 +67,7 @@ func (s *stage) parts(ctx context.Context, n int) (parts, error) {
 	if p.memory, err = s.memory(ctx); err != nil {
 		return p, err
 	}
-	p.Floor, err = s.floorAgain(ctx, n)
-	p.FloorCPU = mean(s.floorCPU)
+	err = p.end(ctx, s, n)
 	return p, err
 }
 
@@ -268,27 +259,6 @@ func (r *report) roundsTable() *table {
 		row("build", p.Build, statusWrites(p.Build)+statusWrites(p.Settle), fmt.Sprintf("%.0f", p.Floor),
 			fmt.Sprintf("%.2f", speed/p.Floor))
 		row("change of the parent", p.Change, statusWrites(p.Change), "", "")
-	}
-	return t
-}
-
-// buildCPUTable has the CPU times of a build for one output. They depend less on what else runs on
-// the machine than the walls.
-func (r *report) buildCPUTable() *table {
-	t := &table{
-		title: "**build, by CPU**: the time of all processes for one output; the floors are those of a bare client " +
-			"that creates ConfigMaps, and that creates the same objects with the same watches",
-		columns: []string{
-			"transport", "inputs", "engine", "hook", "API server, etcd and benchmark", "all", "floor", "of the floor",
-			"floor of the same writes", "of that floor",
-		},
-	}
-	for _, p := range r.Parts {
-		all := each(p.Build.AllCPU, p.Inputs)
-		engine, hook := each(p.Build.EngineCPU, p.Inputs), each(p.Build.HookCPU, p.Inputs)
-		share := func(floor time.Duration) string { return fmt.Sprintf("%.2f", floor.Seconds()/all.Seconds()) }
-		t.add(string(p.Transport), fmt.Sprint(p.Inputs), ms(engine), ms(hook), ms(all-engine-hook), ms(all),
-			ms(p.FloorCPU), share(p.FloorCPU), ms(p.SameCPU), share(p.SameCPU))
 	}
 	return t
 }

@@ -105,8 +105,8 @@ func (r *report) driftTable() *table {
 
 func (r *report) buildTable() *table {
 	t := &table{
-		title: "**build**: all children of one parent are created; the floor is a bare client with 32 goroutines, " +
-			"in the same run",
+		title: "**build**: all children of one parent are created; the floors are a bare client with 32 goroutines " +
+			"that creates plain ConfigMaps, and that makes the same writes, in the same run",
 		columns: []string{
 			"transport",
 			"children",
@@ -114,6 +114,8 @@ func (r *report) buildTable() *table {
 			"creates/s",
 			"floor/s",
 			"of the floor",
+			"same writes/s",
+			"of the same writes",
 			"engine CPU",
 			"hook CPU",
 			"to the hook",
@@ -128,9 +130,37 @@ func (r *report) buildTable() *table {
 		c := d.Converge
 		speed := float64(d.Children) / c.Wall.Seconds()
 		t.add(string(d.Transport), fmt.Sprint(d.Children), ms(c.Wall), fmt.Sprintf("%.0f", speed),
-			fmt.Sprintf("%.0f", d.Floor), fmt.Sprintf("%.2f", speed/d.Floor), ms(c.EngineCPU), ms(c.HookCPU),
+			fmt.Sprintf("%.0f", d.Floor), fmt.Sprintf("%.2f", speed/d.Floor), fmt.Sprintf("%.0f", d.Same),
+			fmt.Sprintf("%.2f", speed/d.Same), ms(c.EngineCPU), ms(c.HookCPU),
 			size(c.Sent), size(c.Received), fmt.Sprint(sum(c.Syncs)), fmt.Sprint(sum(c.Calls)),
 			fmt.Sprint(sum(c.Requests)), ms(d.Settle.EngineCPU))
+	}
+	return t
+}
+
+// buildCPUTable has the CPU times of a build for one child or output. They depend less on what else
+// runs on the machine than the walls.
+func (r *report) buildCPUTable() *table {
+	t := &table{
+		title: "**build, by CPU**: the time of all processes for one child or output; the floors are those of a bare " +
+			"client that creates ConfigMaps, and that creates the same objects with the same watches",
+		columns: []string{
+			"transport", "workload", "engine", "hook", "API server, etcd and benchmark", "all", "floor", "of the floor",
+			"floor of the same writes", "of that floor",
+		},
+	}
+	add := func(of transport, workload string, n int, c cost, f buildFloors) {
+		all := each(c.AllCPU, n)
+		engine, hook := each(c.EngineCPU, n), each(c.HookCPU, n)
+		share := func(floor time.Duration) string { return fmt.Sprintf("%.2f", floor.Seconds()/all.Seconds()) }
+		t.add(string(of), fmt.Sprintf(workload, n), ms(engine), ms(hook), ms(all-engine-hook), ms(all),
+			ms(f.FloorCPU), share(f.FloorCPU), ms(f.SameCPU), share(f.SameCPU))
+	}
+	for _, d := range r.Drift {
+		add(d.Transport, "%d children", d.Children, d.Converge, d.buildFloors)
+	}
+	for _, p := range r.Parts {
+		add(p.Transport, "%d inputs", p.Inputs, p.Build, p.buildFloors)
 	}
 	return t
 }

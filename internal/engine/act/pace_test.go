@@ -1,0 +1,187 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/hookloop/hookloop/internal/engine/plan"
+	"go.opentelemetry.io/otel/trace/noop"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+)
+
+var (
+	accepted = &http.Response{StatusCode: http.StatusOK}
+	tooMany  = &http.Response{StatusCode: http.StatusTooManyRequests}
+)
+
+// begins sends n requests off together, and returns their rounds.
+func begins(t *testing.T, p *pace, n int) []int64 {
+	t.Helper()
+	var rounds []int64
+	for range n {
+		round, err := p.begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		rounds = append(rounds, round)
+	}
+	return rounds
+}
+
+// TestRefusalsHalveThePace: a 429 halves the number of requests under way, once for all that were
+// under way together, and not below one. Each round of accepted requests adds one.
+func TestRefusalsHalveThePace(t *testing.T) {
+	p := newPace()
+	crowd := begins(t, p, 40)
+	for _, round := range crowd[:10] {
+		p.end(round, tooMany)
+	}
+	if p.limit != 20 || p.refused != 10 || p.busy != 30 {
+		t.Fatalf("limit %v after %d refusals with %d under way, want 20, 10 and 30", p.limit, p.refused, p.busy)
+	}
+	for _, round := range crowd[10:] {
+		p.end(round, nil) // no answer
+	}
+	if p.limit != 20 || p.busy != 0 {
+		t.Fatalf("limit %v with %d under way, want 20 and none", p.limit, p.busy)
+	}
+	for range 20 {
+		p.end(begins(t, p, 1)[0], accepted)
+	}
+	if p.limit < 20.9 || p.limit > 21 {
+		t.Errorf("limit %v after a round of accepted requests, want one more", p.limit)
+	}
+	for range 8 {
+		p.end(begins(t, p, 1)[0], tooMany)
+	}
+	if p.limit != 1 {
+		t.Errorf("limit %v, want 1 at least", p.limit)
+	}
+	for range 100_000 {
+		p.end(begins(t, p, 1)[0], accepted)
+	}
+	if p.limit != most {
+		t.Errorf("limit %v after many accepted requests, want %d", p.limit, most)
+	}
+}
+
+// TestPaceKeepsTheOrder: requests that wait are sent in the order of their arrival. One that is
+// cancelled leaves its place, also at the moment at which it is sent.
+func TestPaceKeepsTheOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPace()
+		p.limit = 1
+		p.busy = 1
+		var mu sync.Mutex // guards sent
+		var sent []int
+		cancelled, cancel := context.WithCancel(t.Context())
+		for i := range 4 {
+			ctx := t.Context()
+			if i == 1 {
+				ctx = cancelled
+			}
+			go func() { // the test → the limit; ends when its request has been sent
+				round, err := p.begin(ctx)
+				if err != nil {
+					if !errors.Is(err, context.Canceled) {
+						t.Error(err)
+					}
+					return
+				}
+				mu.Lock()
+				sent = append(sent, i)
+				mu.Unlock()
+				p.end(round, nil) // the limit stays
+			}()
+			synctest.Wait()
+		}
+		cancel()
+		synctest.Wait()
+		p.end(0, nil)
+		synctest.Wait()
+		if got := fmt.Sprint(sent); got != "[0 2 3]" || p.busy != 0 || len(p.waiting) != 0 {
+			t.Errorf("sent %s, %d under way, %d waiting; want [0 2 3], none and none", got, p.busy, len(p.waiting))
+		}
+		ready := make(chan struct{})
+		p.busy = 1 // it was sent off when it was cancelled
+		p.leave(ready)
+		if p.busy != 0 {
+			t.Errorf("%d under way, want none", p.busy)
+		}
+	})
+}
+
+// crowded is an API server that refuses requests as too many while more than room are under way.
+type crowded struct {
+	room int
+	mu   sync.Mutex // guards the fields below
+	// most is the largest number of requests that were under way together.
+	busy, most, refused, accepted int
+	// full is closed when all of the first crowd are there.
+	full chan struct{}
+}
+
+func (c *crowded) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	c.mu.Lock()
+	c.busy++
+	if c.most = max(c.most, c.busy); c.busy == Parallel && c.refused+c.accepted == 0 {
+		close(c.full)
+	}
+	c.mu.Unlock()
+	<-c.full
+	c.mu.Lock()
+	tooMany := c.busy > c.room
+	if tooMany {
+		c.refused++
+	} else {
+		c.accepted++
+	}
+	c.busy--
+	c.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	if tooMany {
+		w.Header().Set("Retry-After", "0")
+		w.WriteHeader(http.StatusTooManyRequests)
+		return
+	}
+	_, _ = w.Write([]byte(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"a","namespace":"shop"}}`))
+}
+
+// TestManyWritesBackOff: a sync has Parallel writes under way. If the API server refuses some as
+// too many, there are fewer, and all writes succeed in the end.
+func TestManyWritesBackOff(t *testing.T) {
+	c := &crowded{room: Parallel / 2, full: make(chan struct{})}
+	web := httptest.NewServer(c)
+	defer web.Close()
+	w, err := NewWriter(Settings{
+		Config: &rest.Config{Host: web.URL, QPS: -1}, Tracer: noop.NewTracerProvider().Tracer(""), Meter: &server{},
+		Clock: clock.RealClock{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var actions []plan.Action
+	for i := range 4 * Parallel {
+		actions = append(actions, action(plan.Create, fmt.Sprint("new", i)))
+	}
+	for i, o := range w.All(t.Context(), actions) {
+		if o.Err != nil || o.Action.Ref != actions[i].Ref {
+			t.Errorf("outcome %d is %+v", i, o)
+		}
+	}
+	state := w.Pace()
+	if c.most != Parallel || c.accepted != len(actions) || state.Refused != int64(c.refused) || c.refused == 0 {
+		t.Errorf("%d at a time, %d accepted, %d refused, counted %+v; want %d, %d, and as many as counted",
+			c.most, c.accepted, c.refused, state, Parallel, len(actions))
+	}
+	if state.Limit >= most || state.Limit < 1 || state.Busy != 0 {
+		t.Errorf("the limit is %+v, want one below %d, and nothing under way", state, most)
+	}
+}
