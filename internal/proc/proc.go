@@ -128,8 +128,17 @@ func (p *Process) Signal(s syscall.Signal) error {
 	return nil
 }
 
-// Pause stops the process with SIGSTOP; Resume continues it.
-func (p *Process) Pause() error { return p.Signal(syscall.SIGSTOP) }
+// Pause stops the process with SIGSTOP; Resume continues it. On Linux Pause returns when all
+// threads have stopped, or the process has ended: until then it may still answer a request.
+func (p *Process) Pause() error {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	if err := awaitStop(p.PID()); err != nil {
+		return fmt.Errorf("%s: wait until it is paused: %w", p.spec.Name, err)
+	}
+	return nil
+}
 
 // Resume undoes Pause.
 func (p *Process) Resume() error { return p.Signal(syscall.SIGCONT) }
