@@ -168,7 +168,7 @@ func TestDesiredCarriesTheAnswer(t *testing.T) {
 		},
 		ResyncAfter: time.Minute,
 	})
-	if err != nil || len(d.Children) != 1 || d.Children[0].Ref.NamespacedName() != "shop/a" ||
+	if err != nil || len(d.Children) != 1 || d.Children[0].Ref().NamespacedName() != "shop/a" ||
 		d.Children[0].Kind.Method != plan.OnDelete ||
 		d.ResyncAfter != time.Minute {
 		t.Errorf("Desired = %+v, %v", d, err)

@@ -185,7 +185,7 @@ func follow(
 ) []plan.Child {
 	merged := latest
 	for i, c := range latest {
-		name := rollout.MemberOf(c.Ref, o.Scope.ParentNamespace)
+		name := rollout.MemberOf(c.Ref(), o.Scope.ParentNamespace)
 		if at := step.At[name]; at > 0 {
 			if &merged[0] == &latest[0] {
 				merged = slices.Clone(latest)
@@ -200,8 +200,8 @@ func follow(
 func (s *Shape) members(o *plan.Observed, children []plan.Child) map[rollout.Member]plan.Child {
 	members := make(map[rollout.Member]plan.Child, len(children))
 	for _, c := range children {
-		if _, rolls := s.rolling.checks[c.Ref.GVK]; rolls {
-			members[rollout.MemberOf(c.Ref, o.Scope.ParentNamespace)] = c
+		if _, rolls := s.rolling.checks[c.Ref().GVK]; rolls {
+			members[rollout.MemberOf(c.Ref(), o.Scope.ParentNamespace)] = c
 		}
 	}
 	return members
@@ -213,16 +213,16 @@ func (s *Shape) latest(in plan.Input, children []plan.Child) ([]rollout.Child, e
 	o := in.Observed
 	var latest []rollout.Child
 	for _, c := range children {
-		checks, rolls := s.rolling.checks[c.Ref.GVK]
+		checks, rolls := s.rolling.checks[c.Ref().GVK]
 		if !rolls {
 			continue
 		}
-		child := rollout.Child{Member: rollout.MemberOf(c.Ref, o.Scope.ParentNamespace)}
+		child := rollout.Child{Member: rollout.MemberOf(c.Ref(), o.Scope.ParentNamespace)}
 		var err error
 		if child.Matches, err = in.Matches(c); err != nil {
 			return nil, err
 		}
-		present := o.Children.Get(c.Ref)
+		present := o.Children.Get(c.Ref())
 		switch {
 		case present == nil:
 			child.Lacks = "is not there yet"

@@ -91,7 +91,7 @@ func TestRolling(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		texts = append(texts, fmt.Sprint(c.Ref.Name, " ", m["text"]))
+		texts = append(texts, fmt.Sprint(c.Ref().Name, " ", m["text"]))
 	}
 	if diff := cmp.Diff([]string{"a old", "b old", "c new"}, texts); diff != "" {
 		t.Errorf("desired (-want +got):\n%s", diff)
@@ -207,8 +207,8 @@ func TestRollingAnswersWithDetails(t *testing.T) {
 	}
 	var got []string
 	for _, c := range d.Children {
-		for _, on := range c.DependsOn {
-			got = append(got, c.Ref.Name+" on "+on.Ref.Name)
+		for _, on := range c.DependsOn() {
+			got = append(got, c.Ref().Name+" on "+on.Ref.Name)
 		}
 	}
 	for _, c := range d.Conditions {
@@ -244,14 +244,14 @@ func TestRollingLeavesThePrevious(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(d.Children[0].DependsOn) == 0 {
+	if len(d.Children[0].DependsOn()) == 0 {
 		t.Fatal("a is not desired as the older answer says")
 	}
 	recalled, err := plan.Children(in, &hook.Answer{Children: items})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if on := recalled[0].DependsOn; len(on) > 0 {
+	if on := recalled[0].DependsOn(); len(on) > 0 {
 		t.Errorf("the latest answer's a depends on %v, of which that answer says nothing", on)
 	}
 }

@@ -115,8 +115,11 @@ func (l *Ledger) Written(r object.Resource, o *object.Object) {
 // removed, such as the removal of its last finalizer: the resourceVersion of the removal is not in
 // it.
 func removed(o *object.Object) bool {
+	if !o.Deleting() || len(o.Finalizers()) > 0 {
+		return false
+	}
 	grace := o.Meta().GetDeletionGracePeriodSeconds()
-	return o.Deleting() && len(o.Finalizers()) == 0 && (grace == nil || *grace == 0)
+	return grace == nil || *grace == 0
 }
 
 // Removed notes that the API server has removed an object. observed is the resourceVersion of a

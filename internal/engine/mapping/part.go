@@ -199,13 +199,13 @@ func checkFields(a *hook.Answer) error {
 // them must exist. The error is a *plan.AnswerError.
 func keep(o *plan.Observed, desired *plan.Desired) error {
 	for i, c := range desired.Children {
-		if o.Children.Get(c.Ref) == nil {
+		if o.Children.Get(c.Ref()) == nil {
 			return &plan.AnswerError{
-				Field: o.Scope.Field, Index: i, Item: c.Ref.String(),
+				Field: o.Scope.Field, Index: i, Item: c.Ref().String(),
 				Problem: "does not exist; expected some of the outputs of the request: " + firstOutputs(o),
 			}
 		}
-		desired.Keep = append(desired.Keep, c.Ref)
+		desired.Keep = append(desired.Keep, c.Ref())
 	}
 	desired.Children = nil
 	return nil
@@ -234,8 +234,8 @@ func (s *Shape) claim(o *plan.Observed, desired *plan.Desired) {
 	}
 	others := make([]plan.Child, 0, len(desired.Children))
 	for _, c := range desired.Children {
-		present := o.Unmarked.Get(c.Ref)
-		if present == nil || present.Deleting() || o.Children.Get(c.Ref) != nil {
+		present := o.Unmarked.Get(c.Ref())
+		if present == nil || present.Deleting() || o.Children.Get(c.Ref()) != nil {
 			others = append(others, c)
 			continue
 		}

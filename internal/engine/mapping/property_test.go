@@ -92,7 +92,7 @@ type cluster struct {
 
 // partMemory is the engine's memory of a part.
 type partMemory struct {
-	converged plan.Converged
+	converged *plan.Converged
 	previous  plan.Previous
 }
 

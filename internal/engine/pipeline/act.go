@@ -117,7 +117,7 @@ func (r *run) noteWrite(o act.Outcome) {
 		return
 	}
 	if r.state.converged == nil {
-		r.state.converged = plan.Converged{}
+		r.state.converged = plan.NewConverged(0)
 	}
-	r.state.converged[o.Action.Ref] = converged
+	r.state.converged.Set(o.Action.Ref, converged)
 }

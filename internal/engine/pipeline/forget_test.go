@@ -48,7 +48,8 @@ func remembering(t *testing.T) (*world, *Pipeline, *holder, *[]types.UID) {
 	}
 	w.sync(p, 3)
 	state := p.states.byKey[event(queue.CauseObject).Key]
-	state.converged = plan.Converged{child("web"): {}}
+	state.converged = plan.NewConverged(1)
+	state.converged.Set(child("web"), plan.ConvergedAt{Desired: 1})
 	state.warnings.set("web", "unknown field")
 	state.fault = reportedFault{key: "web", resourceVersion: "1"}
 	return w, p, h, uids
@@ -90,7 +91,7 @@ func TestReplacedParentIsForgotten(t *testing.T) {
 		t.Errorf("forgotten by hooks (-want +got):\n%s", diff)
 	}
 	state := p.states.byKey[key]
-	if left := mentions.Of(state.converged, "web"); len(left) > 0 || state.fault.key != "" || len(state.warnings) > 0 {
+	if state.converged.At(child("web")) != (plan.ConvergedAt{}) || state.fault.key != "" || len(state.warnings) > 0 {
 		t.Errorf("the state of the new parent has parts of the earlier one: %+v", state)
 	}
 	if state.uid != "another" {

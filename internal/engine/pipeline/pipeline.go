@@ -23,6 +23,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/change"
 	"github.com/hookloop/hookloop/internal/engine/circuit"
 	"github.com/hookloop/hookloop/internal/engine/loop"
+	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/panics"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/types"
@@ -97,8 +98,8 @@ func (p *Pipeline) IsEcho(item queue.Item[hook.Key]) bool {
 		return false
 	}
 	return !slices.ContainsFunc(item.Causes, func(c queue.Cause) bool {
-		known := state.converged[c.Ref].ResourceVersion
-		return c.Kind != queue.CauseChild || c.Deleted || known == "" || known != c.ResourceVersion
+		known := state.converged.At(c.Ref).Version
+		return c.Kind != queue.CauseChild || c.Deleted || known == 0 || known != plan.VersionOf(c.ResourceVersion)
 	})
 }
 

@@ -25,7 +25,7 @@ type parentState struct {
 	uid types.UID
 	// converged has the children that were found or written as desired, and previous the last
 	// answer and its plan (package plan).
-	converged plan.Converged
+	converged *plan.Converged
 	previous  plan.Previous
 	// owned has the children that need not be classified again (package shape).
 	owned shape.OwnedSnapshot

@@ -30,23 +30,33 @@ func keyOf(i int) hook.Key {
 func fill(t *testing.T, m *states, key hook.Key, n int) {
 	t.Helper()
 	r := m.of(key)
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprintf("page-%02d", i))
+	}
+	r.converged = plan.NewConverged(n)
+	for _, c := range desiredPages(t, &r.previous, names...) {
+		r.converged.Set(c.Ref(), plan.ConvergedAt{Desired: 1})
+	}
+	m.release(key)
+}
+
+// desiredPages are the children of an answer in the namespace shop.
+func desiredPages(t *testing.T, previous *plan.Previous, names ...string) []plan.Child {
+	t.Helper()
 	pages := object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Plural: "pages", Namespaced: true}
 	scope := plan.Scope{ChildKinds: []plan.ChildKind{{Resource: pages}}, ParentNamespace: "shop"}
-	in := plan.Input{Observed: &plan.Observed{Scope: scope}, Previous: &r.previous}
+	in := plan.Input{Observed: &plan.Observed{Scope: scope}, Previous: previous}
 	var items []json.RawMessage
-	for i := range n {
+	for _, name := range names {
 		items = append(items,
-			json.RawMessage(fmt.Sprintf(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"page-%02d"}}`, i)))
+			json.RawMessage(fmt.Sprintf(`{"apiVersion":"v1","kind":"Page","metadata":{"name":%q}}`, name)))
 	}
 	children, err := plan.Children(in, &hook.Answer{Children: items})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.converged = plan.Converged{}
-	for _, c := range children {
-		r.converged[c.Ref] = plan.ConvergedAt{Desired: 1}
-	}
-	m.release(key)
+	return children
 }
 
 // TestMemoryIsAccountedFor has states grow with the answers, and go with their parents and their
@@ -56,9 +66,9 @@ func TestMemoryIsAccountedFor(t *testing.T) {
 	m := newStates(func(func(int64)) Account { return books })
 	fill(t, m, keyOf(1), 10)
 	one := books.bytes
-	fill(t, m, keyOf(2), 20)
-	if one < 10*300 || books.bytes != 3*one {
-		t.Errorf("10 children are %d bytes, 30 are %d; want three times as many", one, books.bytes)
+	fill(t, m, keyOf(2), 10)
+	if one < 10*100 || books.bytes != 2*one {
+		t.Errorf("10 children are %d bytes, 20 are %d; want twice as many", one, books.bytes)
 	}
 	m.of(keyOf(2))
 	m.forget(keyOf(2))
@@ -90,7 +100,7 @@ func TestLastAnswersAreForgotten(t *testing.T) {
 		if m.byKey[keyOf(i)].previous.Bytes() > 0 {
 			kept = append(kept, i)
 		}
-		if len(m.byKey[keyOf(i)].converged) != 10 {
+		if m.byKey[keyOf(i)].converged.Len() != 10 {
 			t.Errorf("what was found of the children of parent %d is gone", i)
 		}
 	}

@@ -99,7 +99,7 @@ func (r *run) reportWarnings(desired *plan.Desired) {
 	var named []string
 	reason := plan.ReasonAPIServerWarning
 	for _, c := range desired.Children {
-		child := c.Ref.String()
+		child := c.Ref().String()
 		text, warned := r.state.warnings[child]
 		if !warned {
 			continue

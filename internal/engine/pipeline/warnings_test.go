@@ -75,7 +75,7 @@ func (w *warning) expect(what string, desired []string, condition string, events
 	w.t.Helper()
 	d := &plan.Desired{Status: map[string]any{}}
 	for _, name := range desired {
-		d.Children = append(d.Children, plan.Child{Ref: child(name)})
+		d.Children = append(d.Children, desiredPages(w.t, &plan.Previous{}, name)...)
 	}
 	w.reportWarnings(d)
 	got := ""
@@ -141,7 +141,7 @@ func TestWarningsAreBounded(t *testing.T) {
 	}
 	d := &plan.Desired{Status: map[string]any{}}
 	for _, name := range all {
-		d.Children = append(d.Children, plan.Child{Ref: child(name)})
+		d.Children = append(d.Children, desiredPages(w.t, &plan.Previous{}, name)...)
 	}
 	w.reportWarnings(d)
 	if got := d.Conditions[0].Message; strings.Count(got, "Page.v1") != maxNamed ||

@@ -55,8 +55,9 @@ func items(in Input, items []json.RawMessage) ([]Child, error) {
 		c, found := before.find(raw)
 		if !found {
 			var fault error
-			if c, fault = validate(&scope, raw); fault != nil {
-				faults = append(faults, &AnswerError{Field: scope.Field, Index: i, Item: name(c.Ref), Problem: fault.Error()})
+			var ref object.Ref
+			if c, ref, fault = validate(&scope, raw); fault != nil {
+				faults = append(faults, &AnswerError{Field: scope.Field, Index: i, Item: name(ref), Problem: fault.Error()})
 				if len(faults) == maxFaults {
 					break
 				}
@@ -83,12 +84,12 @@ func duplicates(scope *Scope, children []Child) (faults []error) {
 		if c.item == nil { // it has another fault
 			continue
 		}
-		if first, found := seen[c.Ref]; found {
+		if first, found := seen[c.Ref()]; found {
 			problem := fmt.Sprintf("is desired twice, first as %s[%d]; expected each object once", field(scope.Field), first)
-			faults = append(faults, &AnswerError{Field: scope.Field, Index: i, Item: name(c.Ref), Problem: problem})
+			faults = append(faults, &AnswerError{Field: scope.Field, Index: i, Item: name(c.Ref()), Problem: problem})
 			continue
 		}
-		seen[c.Ref] = i
+		seen[c.Ref()] = i
 	}
 	return faults
 }
@@ -105,19 +106,20 @@ func name(ref object.Ref) string {
 
 // validate reads the identity of one item and checks it. With an error it returns the reference as
 // far as it is known.
-func validate(scope *Scope, raw json.RawMessage) (Child, error) {
+func validate(scope *Scope, raw json.RawMessage) (Child, object.Ref, error) {
 	if len(raw) > MaxItemBytes {
-		return Child{}, fmt.Errorf("is %d bytes, expected at most %d", len(raw), MaxItemBytes)
+		return Child{}, object.Ref{}, fmt.Errorf("is %d bytes, expected at most %d", len(raw), MaxItemBytes)
 	}
 	if object.Deeper(raw, maxDepth) {
-		return Child{}, fmt.Errorf("is nested deeper than %d levels", maxDepth)
+		return Child{}, object.Ref{}, fmt.Errorf("is nested deeper than %d levels", maxDepth)
 	}
 	if object.Memory(raw, maxItemMemory) > maxItemMemory {
-		return Child{}, fmt.Errorf("has too many values: it would take more than %d bytes of memory", maxItemMemory)
+		return Child{}, object.Ref{}, fmt.Errorf("has too many values: it would take more than %d bytes of memory",
+			maxItemMemory)
 	}
 	o, err := object.Decode(raw)
 	if err != nil {
-		return Child{}, describeMismatch(err, raw)
+		return Child{}, object.Ref{}, describeMismatch(err, raw)
 	}
 	ref := o.Ref()
 	declared, err := scope.childKind(ref.GVK)
@@ -131,21 +133,22 @@ func validate(scope *Scope, raw json.RawMessage) (Child, error) {
 		err = scope.checkMarks(o)
 	}
 	if err != nil {
-		return Child{Ref: ref}, err
+		return Child{}, ref, err
 	}
-	return newChild(ref, raw, o, declared, scope), nil
+	return newChild(ref, raw, o, declared, scope), ref, nil
 }
 
 // childKind returns the declared kind of a child.
-func (s *Scope) childKind(gvk schema.GroupVersionKind) (ChildKind, error) {
+func (s *Scope) childKind(gvk schema.GroupVersionKind) (*ChildKind, error) {
 	kinds := make([]string, 0, len(s.ChildKinds))
-	for _, d := range s.ChildKinds {
+	for i := range s.ChildKinds {
+		d := &s.ChildKinds[i]
 		if d.Resource.GVK == gvk {
 			return d, nil
 		}
 		kinds = append(kinds, object.KindString(d.Resource.GVK))
 	}
-	return ChildKind{}, fmt.Errorf("kind is not declared by the controller; expected one of [%s]",
+	return nil, fmt.Errorf("kind is not declared by the controller; expected one of [%s]",
 		strings.Join(kinds, ", "))
 }
 

@@ -10,16 +10,17 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/merge"
 )
 
-// Child is one validated desired child. Its body is decoded on first use.
+// Child is one validated desired child. Its body is decoded on first use. The children of the last
+// answer stay in memory (Previous), so that a Child has no field that most children do not need.
 type Child struct {
-	Ref object.Ref
 	// Hash identifies the desired state in Converged.
 	Hash uint64
-	Kind ChildKind
-	// Ready and DependsOn are from the child's ChildState.
-	Ready     *bool
-	DependsOn []hook.Dependency
+	Kind *ChildKind
 
+	namespace, name string
+	// order is nil if the answer has no state of the child and no dependencies.
+	order *childOrder
+	// scope is nil between syncs.
 	scope *Scope
 	// item is the item of the answer, and itemHash its hash. Previous.Rest drops the item; it is
 	// here again when an answer has an equal one.
@@ -27,16 +28,49 @@ type Child struct {
 	itemHash uint64
 	// compact reports that the object's JSON (object.Raw) is the item.
 	compact bool
+}
+
+// childOrder is the place of a child among the others.
+type childOrder struct {
+	// ready and dependsOn are from the child's ChildState.
+	ready     *bool
+	dependsOn []hook.Dependency
 	// depends is the value of DependsOnAnnotation, empty for none. It is nil if the answer has no
 	// dependencies; then the annotation stays as it is.
 	depends *string
 }
 
+// Ref names the child.
+func (c Child) Ref() object.Ref {
+	return object.Ref{GVK: c.Kind.Resource.GVK, Namespace: c.namespace, Name: c.name}
+}
+
+// is reports whether ref names the child.
+func (c *Child) is(ref object.Ref) bool {
+	return c.name == ref.Name && c.namespace == ref.Namespace && c.Kind.Resource.GVK == ref.GVK
+}
+
+// DependsOn returns the child's dependencies.
+func (c Child) DependsOn() []hook.Dependency {
+	if c.order == nil {
+		return nil
+	}
+	return c.order.dependsOn
+}
+
+// Ready returns the readiness that the hook reports; nil if it reports none.
+func (c Child) Ready() *bool {
+	if c.order == nil {
+		return nil
+	}
+	return c.order.ready
+}
+
 // newChild keeps no more than the item. All children of a parent have the same stamps, so the hash
 // leaves them out.
-func newChild(ref object.Ref, item json.RawMessage, o *object.Object, declared ChildKind, scope *Scope) Child {
+func newChild(ref object.Ref, item json.RawMessage, o *object.Object, declared *ChildKind, scope *Scope) Child {
 	return Child{
-		Ref: ref, Hash: o.Hash(), Kind: declared, scope: scope,
+		namespace: ref.Namespace, name: ref.Name, Hash: o.Hash(), Kind: declared, scope: scope,
 		item: item, itemHash: maphash.Bytes(seed, item), compact: bytes.Equal(o.Raw(), item),
 	}
 }
@@ -77,9 +111,9 @@ func (c Child) whole() (map[string]any, error) {
 		return nil, err
 	}
 	metadata := objectField(m, "metadata")
-	metadata["name"] = c.Ref.Name
-	if c.Ref.Namespace != "" {
-		metadata["namespace"] = c.Ref.Namespace
+	metadata["name"] = c.name
+	if c.namespace != "" {
+		metadata["namespace"] = c.namespace
 	}
 	stamp(metadata, "labels", c.scope.Labels)
 	stamp(metadata, "annotations", c.scope.Annotations)

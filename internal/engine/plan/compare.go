@@ -30,11 +30,11 @@ func (p *planner) comparison(c Child, o *object.Object) (v comparison, err error
 		return v, err
 	}
 	if p.in.Apply.ServerSide || o.Applied(p.in.Apply.Manager) != nil {
-		v.applied = merge.Apply(nil, nil, asStored(c.Ref.GVK, v.desired))
+		v.applied = merge.Apply(nil, nil, asStored(c.Kind.Resource.GVK, v.desired))
 		setOwner(v.applied, p.in.Observed.Scope.Owner)
 	}
 	last, dropped := lastApplied(o), dropped(o, p.in.Apply.Manager, v.applied)
-	v.merged = merge.Apply(v.before, asStored(c.Ref.GVK, last), asStored(c.Ref.GVK, v.desired))
+	v.merged = merge.Apply(v.before, asStored(c.Kind.Resource.GVK, last), asStored(c.Kind.Resource.GVK, v.desired))
 	v.unknown = last == nil && dropped == nil
 	if p.in.Apply.ServerSide {
 		v.recorded = dropped != nil && !o.HasLastApplied()
@@ -85,7 +85,7 @@ func (p *planner) compare(c Child, o *object.Object, known ConvergedAt) error {
 	switch {
 	case same && recorded:
 		p.converged(c, ConvergedAt{
-			Desired: c.Hash, ResourceVersion: o.ResourceVersion(), IgnoredDiff: rest, Unrecorded: !v.recorded,
+			Desired: c.Hash, Version: VersionOf(o.ResourceVersion()), IgnoredDiff: rest, Unrecorded: !v.recorded,
 		})
 		return nil
 	case recreate && !same:
@@ -118,7 +118,7 @@ func (p *planner) requireDryRun(c Child, v comparison) error {
 // update writes the child in place.
 func (p *planner) update(c Child, o *object.Object, v comparison) error {
 	a := Action{
-		Verb: Update, Resource: c.Kind.Resource, Ref: c.Ref, UID: o.UID(), ResourceVersion: o.ResourceVersion(),
+		Verb: Update, Resource: c.Kind.Resource, Ref: c.Ref(), UID: o.UID(), ResourceVersion: o.ResourceVersion(),
 		Body: v.merged, Owner: p.in.Observed.Scope.Owner, Desired: c.Hash, Why: v.why, Fields: v.fields,
 	}
 	if p.in.Apply.ServerSide {

@@ -2,21 +2,27 @@ package plan
 
 import (
 	"hash/maphash"
+	"slices"
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/merge"
 )
 
 // Converged holds the children of a parent that were found converged. It is a hint: a plan is right
-// without it, and cheaper with it.
-type Converged map[object.Ref]ConvergedAt
+// without it, and cheaper with it. There is one for each parent, so it has no texts and, as a rule,
+// no pointers: names and versions are there as hashes. A nil Converged is empty.
+type Converged struct {
+	// few are up to maxScanned children, in no order; many is nil then.
+	few  []convergedChild
+	many map[uint64]convergedState
+}
 
 // ConvergedAt is the state in which a child was found converged. The zero value is none.
 type ConvergedAt struct {
 	// Desired is the hash of the desired state (Child.Hash).
 	Desired uint64
-	// ResourceVersion is the observed object's at which there was nothing to do.
-	ResourceVersion string
+	// Version is the observed object's at which there was nothing to do (VersionOf).
+	Version uint64
 	// IgnoredDiff is the hash of the differences that remained after a write of Desired, because the
 	// server drops or changes values. While nothing but these differs, there is nothing to do. It is
 	// 0 if the server kept every value.
@@ -32,17 +38,138 @@ type ConvergedAt struct {
 	Unrecorded bool
 }
 
-// convergedBytes is the approximate size of an entry of Converged.
-const convergedBytes = 200
+// VersionOf returns a hash of a resourceVersion; 0 for an empty one.
+func VersionOf(resourceVersion string) uint64 {
+	if resourceVersion == "" {
+		return 0
+	}
+	return max(1, maphash.String(seed, resourceVersion))
+}
+
+// convergedChild is a child with a hash of its name.
+type convergedChild struct {
+	name uint64
+	convergedState
+}
+
+// convergedState is a ConvergedAt. Its rest is nil for most children.
+type convergedState struct {
+	desired, version uint64
+	rest             *convergedRest
+}
+
+type convergedRest struct {
+	ignoredDiff            uint64
+	heldBack               string
+	superseded, unrecorded bool
+}
+
+// convergedBytes and convergedRestBytes are the approximate sizes of an entry in a list and of a
+// rest; an entry of a map takes twice as much.
+const convergedBytes, convergedRestBytes = 32, 48
+
+// NewConverged returns an empty Converged with room for n children.
+func NewConverged(n int) *Converged {
+	if n > maxScanned {
+		return &Converged{many: make(map[uint64]convergedState, n)}
+	}
+	return &Converged{few: make([]convergedChild, 0, n)}
+}
+
+// Len returns the number of children.
+func (c *Converged) Len() int {
+	if c == nil {
+		return 0
+	}
+	return len(c.few) + len(c.many)
+}
 
 // Bytes returns the approximate size in memory.
-func (c Converged) Bytes() int { return convergedBytes * len(c) }
+func (c *Converged) Bytes() int {
+	if c == nil {
+		return 0
+	}
+	bytes, rest := convergedBytes*(cap(c.few)+2*len(c.many)), 0
+	for i := range c.few {
+		if c.few[i].rest != nil {
+			rest++
+		}
+	}
+	return bytes + convergedRestBytes*rest
+}
+
+// At returns the state of a child.
+func (c *Converged) At(ref object.Ref) ConvergedAt {
+	if c == nil {
+		return ConvergedAt{}
+	}
+	name := maphash.Comparable(seed, ref)
+	if i := c.place(name); i >= 0 {
+		return c.few[i].at()
+	}
+	return c.many[name].at()
+}
+
+// Set stores the state of a child.
+func (c *Converged) Set(ref object.Ref, at ConvergedAt) {
+	name, state := maphash.Comparable(seed, ref), stateOf(at)
+	switch i := c.place(name); {
+	case i >= 0:
+		c.few[i].convergedState = state
+	case c.many == nil && len(c.few) < maxScanned:
+		c.few = append(c.few, convergedChild{name, state})
+	default:
+		if c.many == nil {
+			c.grow()
+		}
+		c.many[name] = state
+	}
+}
+
+// Delete removes a child.
+func (c *Converged) Delete(ref object.Ref) {
+	name := maphash.Comparable(seed, ref)
+	delete(c.many, name)
+	if i := c.place(name); i >= 0 {
+		c.few = slices.Delete(c.few, i, i+1)
+	}
+}
+
+func (c *Converged) place(name uint64) int {
+	return slices.IndexFunc(c.few, func(child convergedChild) bool { return child.name == name })
+}
+
+// grow moves the children into a map.
+func (c *Converged) grow() {
+	c.many = make(map[uint64]convergedState, 2*maxScanned)
+	for _, child := range c.few {
+		c.many[child.name] = child.convergedState
+	}
+	c.few = nil
+}
+
+func stateOf(at ConvergedAt) convergedState {
+	s := convergedState{desired: at.Desired, version: at.Version}
+	rest := convergedRest{at.IgnoredDiff, at.HeldBack, at.Superseded, at.Unrecorded}
+	if rest != (convergedRest{}) {
+		s.rest = &rest
+	}
+	return s
+}
+
+func (s convergedState) at() ConvergedAt {
+	at := ConvergedAt{Desired: s.desired, Version: s.version}
+	if r := s.rest; r != nil {
+		at.IgnoredDiff, at.HeldBack, at.Superseded, at.Unrecorded = r.ignoredDiff, r.heldBack, r.superseded, r.unrecorded
+	}
+	return at
+}
 
 // AfterWrite returns the state of a child after the server has answered an action that brings about
 // a desired state. With dynamic apply, that state is in the answer's annotation.
 func AfterWrite(a Action, answer *object.Object) (ConvergedAt, error) {
 	if a.Manager == "" && merge.Includes(answer.Raw(), []byte(answer.LastApplied())) { // as a rule
-		return ConvergedAt{Desired: a.Desired, ResourceVersion: answer.ResourceVersion()}, nil
+		return ConvergedAt{Desired: a.Desired, Version: VersionOf(answer.ResourceVersion())}, nil
 	}
 	body, err := answer.Map()
 	if err != nil {
@@ -60,11 +187,11 @@ func AfterWrite(a Action, answer *object.Object) (ConvergedAt, error) {
 	}
 	keepOwner(merged, body, a.Owner.UID)
 	s := ConvergedAt{
-		Desired: a.Desired, ResourceVersion: answer.ResourceVersion(), IgnoredDiff: ignoredDiff(body, merged),
+		Desired: a.Desired, Version: VersionOf(answer.ResourceVersion()), IgnoredDiff: ignoredDiff(body, merged),
 		Unrecorded: !recorded,
 	}
 	if !recorded && a.Manager != "" && a.Verb != ServerSideApply { // a lost claim: the next sync writes the record
-		s.Unrecorded, s.ResourceVersion = false, ""
+		s.Unrecorded, s.Version = false, 0
 	}
 	return s, nil
 }

@@ -24,7 +24,7 @@ func order(scope *Scope, children []Child, states []hook.ChildState) ([]Child, e
 	}
 	desired := make(map[object.Ref]bool, len(children))
 	for _, c := range children {
-		desired[c.Ref] = true
+		desired[c.Ref()] = true
 	}
 	children, depends := slices.Clone(children), false
 	for _, s := range states {
@@ -32,16 +32,16 @@ func order(scope *Scope, children []Child, states []hook.ChildState) ([]Child, e
 		for _, d := range s.DependsOn {
 			problem := ""
 			switch {
-			case d.Ref == c.Ref:
+			case d.Ref == c.Ref():
 				problem = "depends on itself; expected another of the desired objects"
 			case !desired[d.Ref]:
 				problem = fmt.Sprintf("depends on %s, which is not desired; expected another of the desired objects", d.Ref)
 			default:
 				continue
 			}
-			return nil, &AnswerError{Field: scope.Field, Index: s.Index, Item: c.Ref.String(), Problem: problem}
+			return nil, &AnswerError{Field: scope.Field, Index: s.Index, Item: c.Ref().String(), Problem: problem}
 		}
-		c.Ready, c.DependsOn = s.Ready, s.DependsOn
+		c.order = &childOrder{ready: s.Ready, dependsOn: s.DependsOn}
 		depends = depends || len(s.DependsOn) > 0
 	}
 	for i := range children {
@@ -56,7 +56,7 @@ func order(scope *Scope, children []Child, states []hook.ChildState) ([]Child, e
 func located(scope *Scope, children []Child, states []hook.ChildState) ([]hook.ChildState, error) {
 	at := make(map[object.Ref]int, len(children))
 	for i, c := range children {
-		at[c.Ref] = i
+		at[c.Ref()] = i
 	}
 	out := make([]hook.ChildState, 0, len(states))
 	first := make(map[int]int, len(states))
@@ -72,7 +72,7 @@ func located(scope *Scope, children []Child, states []hook.ChildState) ([]hook.C
 		}
 		if earlier, twice := first[s.Index]; twice {
 			return nil, &AnswerError{
-				Field: "childStates", Index: i, Item: children[s.Index].Ref.String(),
+				Field: "childStates", Index: i, Item: children[s.Index].Ref().String(),
 				Problem: fmt.Sprintf("is said twice, first as childStates[%d]; expected each object once", earlier),
 			}
 		}
@@ -105,8 +105,8 @@ type recorded struct {
 
 // record makes the dependencies part of the child's desired state.
 func (c *Child) record() {
-	list := make([]recorded, len(c.DependsOn))
-	for i, d := range c.DependsOn {
+	list := make([]recorded, len(c.DependsOn()))
+	for i, d := range c.DependsOn() {
 		list[i] = recorded{d.Ref.GVK.GroupVersion().String(), d.Ref.GVK.Kind, d.Ref.Namespace, d.Ref.Name}
 	}
 	slices.SortFunc(list, func(a, b recorded) int {
@@ -118,7 +118,11 @@ func (c *Child) record() {
 		data, _ := json.Marshal(list) // strings always marshal
 		text = string(data)
 	}
-	c.depends = &text
+	order := childOrder{depends: &text}
+	if c.order != nil {
+		order.ready, order.dependsOn = c.order.ready, c.order.dependsOn
+	}
+	c.order = &order
 	c.Hash ^= maphash.String(seed, text)
 }
 
@@ -127,9 +131,9 @@ func (c *Child) record() {
 func (c Child) annotateDepends(metadata map[string]any) {
 	annotations, _ := metadata["annotations"].(map[string]any)
 	switch {
-	case c.depends == nil:
-	case *c.depends != "":
-		objectField(metadata, "annotations")[DependsOnAnnotation] = *c.depends
+	case c.order == nil || c.order.depends == nil:
+	case *c.order.depends != "":
+		objectField(metadata, "annotations")[DependsOnAnnotation] = *c.order.depends
 	case annotations[DependsOnAnnotation] != nil:
 		delete(annotations, DependsOnAnnotation)
 	}

@@ -151,8 +151,8 @@ func TestStates(t *testing.T) {
 		want := []hook.Dependency{
 			{Ref: object.Ref{GVK: podScope.ChildKinds[0].Resource.GVK, Namespace: "shop", Name: "a"}, Condition: "Ready"},
 		}
-		if diff := cmp.Diff(want, children[1].DependsOn); diff != "" || children[1].Ready != &ready ||
-			children[0].DependsOn != nil {
+		if diff := cmp.Diff(want, children[1].DependsOn()); diff != "" || children[1].Ready() != &ready ||
+			children[0].DependsOn() != nil {
 			t.Errorf("%s: children %v (-want +got):\n%s", name, children, diff)
 		}
 	}

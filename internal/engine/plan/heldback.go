@@ -24,13 +24,13 @@ const (
 // is not a change by the hook.
 func (p *planner) holdBack(c Child, o *object.Object, known ConvergedAt) error {
 	at := ConvergedAt{
-		Desired:         c.Hash,
-		ResourceVersion: o.ResourceVersion(),
-		IgnoredDiff:     known.IgnoredDiff,
-		Unrecorded:      known.Unrecorded,
+		Desired:     c.Hash,
+		Version:     VersionOf(o.ResourceVersion()),
+		IgnoredDiff: known.IgnoredDiff,
+		Unrecorded:  known.Unrecorded,
 	}
 	switch {
-	case known.Desired == c.Hash && (!known.Superseded || known.ResourceVersion == o.ResourceVersion()):
+	case known.Desired == c.Hash && (!known.Superseded || known.Version == VersionOf(o.ResourceVersion())):
 		at.HeldBack, at.Superseded = known.HeldBack, known.Superseded
 	default:
 		v, err := p.comparison(c, o)
@@ -45,9 +45,9 @@ func (p *planner) holdBack(c Child, o *object.Object, known ConvergedAt) error {
 		return nil
 	}
 	p.result.HeldBack++
-	p.result.Converged[c.Ref] = at
+	p.result.Converged.Set(c.Ref(), at)
 	if len(p.heldBack) < maxHeldChildren {
-		p.heldBack = append(p.heldBack, c.Ref.String()+": "+at.HeldBack)
+		p.heldBack = append(p.heldBack, c.Ref().String()+": "+at.HeldBack)
 	}
 	return nil
 }
@@ -59,7 +59,8 @@ func (v comparison) heldBack(last map[string]any, c Child) string {
 	asked := func(string) bool { return true }
 	if last != nil {
 		var changed []string
-		merge.Differences(asStored(c.Ref.GVK, last), asStored(c.Ref.GVK, v.desired), func(path string, _, _ any) {
+		gvk := c.Kind.Resource.GVK
+		merge.Differences(asStored(gvk, last), asStored(gvk, v.desired), func(path string, _, _ any) {
 			changed = append(changed, path)
 		})
 		asked = func(path string) bool {

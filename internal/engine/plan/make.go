@@ -42,7 +42,7 @@ func (p *planner) children(desired []Child, keep []object.Ref) error {
 		p.result.Converged, p.result.Unchanged = p.in.Converged, len(desired)-len(places)
 	} else {
 		previous.forgetPlan()
-		p.result.Converged = make(Converged, len(desired))
+		p.result.Converged = NewConverged(len(desired))
 		if p.undesired(desired, keep) || p.waves.hasDependencies {
 			previous = nil // the next plan has more to look at than the children that are desired
 		}
@@ -55,7 +55,8 @@ func (p *planner) children(desired []Child, keep []object.Ref) error {
 	for _, i := range places {
 		before := p.result.Unchanged
 		if err := p.child(desired[i]); err != nil {
-			return &AnswerError{Field: p.in.Observed.Scope.Field, Index: i, Item: desired[i].Ref.String(), Problem: err.Error()}
+			field, item := p.in.Observed.Scope.Field, desired[i].Ref().String()
+			return &AnswerError{Field: field, Index: i, Item: item, Problem: err.Error()}
 		}
 		if p.result.Unchanged == before {
 			open = append(open, i)
@@ -81,7 +82,7 @@ type planner struct {
 func (p *planner) undesired(desired []Child, keep []object.Ref) bool {
 	wanted := make(map[object.Ref]bool, len(desired)+len(keep))
 	for _, c := range desired {
-		wanted[c.Ref] = true
+		wanted[c.Ref()] = true
 	}
 	for _, ref := range keep {
 		wanted[ref] = true
@@ -113,15 +114,16 @@ func (p *planner) undesired(desired []Child, keep []object.Ref) bool {
 	return len(going)+len(keep) > 0
 }
 
-func (p *planner) remove(d ChildKind, o *object.Object, why string) {
+func (p *planner) remove(d *ChildKind, o *object.Object, why string) {
 	p.deletes = append(p.deletes, Action{Verb: Delete, Resource: d.Resource, Ref: o.Ref(), UID: o.UID(), Why: why})
 }
 
 // child decides about one desired child. A child that was found converged costs two comparisons.
 func (p *planner) child(c Child) error {
-	o := p.in.Observed.Children.Get(c.Ref)
-	known := p.in.Converged[c.Ref]
-	delete(p.result.Converged, c.Ref)
+	ref := c.Ref()
+	o := p.in.Observed.Children.Get(ref)
+	known := p.in.Converged.At(ref)
+	p.result.Converged.Delete(ref)
 	switch {
 	case o == nil && p.waves.postpone(p.in.Observed, c):
 		return nil
@@ -130,7 +132,7 @@ func (p *planner) child(c Child) error {
 	case o.Deleting():
 		p.result.Pending++
 		return nil
-	case known.Desired == c.Hash && known.ResourceVersion == o.ResourceVersion() && known.HeldBack == "":
+	case known.Desired == c.Hash && known.Version == VersionOf(o.ResourceVersion()) && known.HeldBack == "":
 		p.converged(c, known)
 		return nil
 	case c.Kind.Method == OnDelete || c.Kind.Method == "":
@@ -141,7 +143,7 @@ func (p *planner) child(c Child) error {
 
 func (p *planner) converged(c Child, s ConvergedAt) {
 	p.result.Unchanged++
-	p.result.Converged[c.Ref] = s
+	p.result.Converged.Set(c.Ref(), s)
 }
 
 // create posts the desired state without the fields that only the server sets. It passes a status
@@ -154,13 +156,13 @@ func (p *planner) create(c Child) error {
 	status, carries := desired["status"]
 	merge.Strip(desired)
 	a := Action{
-		Verb: Create, Resource: c.Kind.Resource, Ref: c.Ref,
+		Verb: Create, Resource: c.Kind.Resource, Ref: c.Ref(),
 		Owner: p.in.Observed.Scope.Owner, Marks: p.in.Observed.Scope.Marks, Desired: c.Hash, Why: "desired, not there",
 	}
 	a.Body = merge.Apply(nil, nil, desired)
 	setOwner(a.Body, a.Owner)
 	if p.in.Apply.ServerSide {
-		a.Body = asStored(c.Ref.GVK, a.Body)
+		a.Body = asStored(c.Kind.Resource.GVK, a.Body)
 		a.Manager, a.Applied = p.in.Apply.Manager, maps.Clone(a.Body)
 	} else if err := annotate(a.Body, desired); err != nil {
 		return err

@@ -35,9 +35,9 @@ func TestConvergedReplacesTheComparison(t *testing.T) {
 	w := newWorld(t, inPlace)
 	w.converge(pod)
 	in, same, other := w.input(), desire(t, w.scope, pod), desire(t, w.scope, changed)
-	known := w.converged[podA]
+	known := w.converged.At(podA)
 	stale := known
-	stale.ResourceVersion = "0"
+	stale.Version = plan.VersionOf("0")
 	tests := []struct {
 		name    string
 		desired *plan.Desired
@@ -51,12 +51,13 @@ func TestConvergedReplacesTheComparison(t *testing.T) {
 		{"remembered, but another state is desired", other, known, 1},
 		{
 			"remembered as converged: the object is not compared", other,
-			plan.ConvergedAt{Desired: other.Children[0].Hash, ResourceVersion: known.ResourceVersion}, 0,
+			plan.ConvergedAt{Desired: other.Children[0].Hash, Version: known.Version}, 0,
 		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			in.Converged = plan.Converged{podA: test.known}
+			in.Converged = plan.NewConverged(1)
+			in.Converged.Set(podA, test.known)
 			result, err := plan.Make(in, test.desired)
 			if err != nil {
 				t.Fatal(err)
@@ -64,12 +65,12 @@ func TestConvergedReplacesTheComparison(t *testing.T) {
 			if len(result.Actions) != test.actions {
 				t.Fatalf("actions %v, want %d", result.Actions, test.actions)
 			}
-			want := plan.Converged{}
+			want := plan.NewConverged(1)
 			if test.actions == 0 {
-				want[podA] = plan.ConvergedAt{Desired: test.desired.Children[0].Hash, ResourceVersion: known.ResourceVersion}
+				want.Set(podA, plan.ConvergedAt{Desired: test.desired.Children[0].Hash, Version: known.Version})
 			}
-			if diff := cmp.Diff(want, result.Converged); diff != "" {
-				t.Errorf("Converged (-want +got):\n%s", diff)
+			if !result.Converged.Equal(want) {
+				t.Errorf("Converged = %+v, want %+v", result.Converged, want)
 			}
 		})
 	}

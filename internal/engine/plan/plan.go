@@ -19,7 +19,7 @@ type Input struct {
 	Observed *Observed
 	// Converged are the children that were found converged. Make may change it and return it in the
 	// Result. It may be nil.
-	Converged Converged
+	Converged *Converged
 	// Previous is the previous answer and the previous plan. Children and Make change it. It may be
 	// nil.
 	Previous *Previous
@@ -44,7 +44,7 @@ type Result struct {
 	// it have succeeded.
 	First, Actions, Last []Action
 	// Converged are the children that were found converged.
-	Converged Converged
+	Converged *Converged
 	// Unchanged, Pending and HeldBack count children with nothing to do, children that are being
 	// deleted, and children that OnDelete leaves as they are.
 	Unchanged, Pending, HeldBack int

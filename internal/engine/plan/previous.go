@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"hash/maphash"
-	"maps"
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/object"
@@ -16,8 +15,8 @@ import (
 // changed are not compared again. It is a hint: plans are the same without it. The zero value holds
 // nothing. It is used by one sync at a time.
 type Previous struct {
-	scope    Scope
-	children []Child // of the last answer, each with the item that it was read from until Rest
+	scope    uint64  // the hash of the last answer's scope
+	children []Child // of the last answer, each with its item and scope until Rest
 	bytes    int     // of the children
 	plan     previousPlan
 }
@@ -29,7 +28,7 @@ const maxResting = 64 << 10
 
 // childBytes is the approximate size of a Child beside its JSON, placeBytes that of an entry of
 // previousPlan.at.
-const childBytes, placeBytes = 300, 150
+const childBytes, placeBytes = 104, 150
 
 // Bytes returns the approximate size in memory. JSON that the session of a stream holds too is
 // counted in both places.
@@ -38,7 +37,7 @@ func (r *Previous) Bytes() int { return r.bytes + placeBytes*len(r.plan.at) }
 // previousPlan is the previous plan, if the next plan may continue from it.
 type previousPlan struct {
 	children []Child
-	observed view.Set
+	observed object.Set
 	// open are the places of children that were not found converged, in order.
 	open []int
 	// at has the places of the children by name; nil for a few children.
@@ -56,41 +55,54 @@ func (p *previousPlan) index(children []Child) {
 	}
 	p.at = make(map[object.Ref]int, len(children))
 	for i, c := range children {
-		p.at[c.Ref] = i
+		p.at[c.Ref()] = i
 	}
 }
 
 // place returns the place of a child.
 func (p *previousPlan) place(ref object.Ref) (int, bool) {
 	if p.at == nil {
-		place := slices.IndexFunc(p.children, func(c Child) bool { return c.Ref == ref })
+		place := slices.IndexFunc(p.children, func(c Child) bool { return c.is(ref) })
 		return place, place >= 0
 	}
 	place, found := p.at[ref]
 	return place, found
 }
 
-// sameScope returns the children of the previous answer if that was read under the same scope.
+// sameScope returns the children of the previous answer if that was read under the same scope. They
+// have this one then.
 func (r *Previous) sameScope(scope *Scope) []Child {
-	if r == nil || len(r.children) == 0 {
+	if r == nil || len(r.children) == 0 || r.scope != scope.hash() {
 		return nil
 	}
-	same := r.scope.Field == scope.Field && r.scope.ParentNamespace == scope.ParentNamespace &&
-		r.scope.Owner.UID == scope.Owner.UID &&
-		maps.Equal(r.scope.Labels, scope.Labels) && maps.Equal(r.scope.Annotations, scope.Annotations) &&
-		slices.Equal(r.scope.ChildKinds, scope.ChildKinds) &&
-		sameSelector(&r.scope, scope)
-	if !same {
-		return nil
+	for i := range r.children {
+		r.children[i].scope = scope
 	}
 	return r.children
 }
 
-func sameSelector(a, b *Scope) bool {
-	if a.Selector == nil || b.Selector == nil {
-		return a.Selector == nil && b.Selector == nil
+// hash returns a hash of what the children of an answer depend on.
+func (s *Scope) hash() uint64 {
+	selector := ""
+	if s.Selector != nil {
+		selector = "by " + s.Selector.String()
 	}
-	return a.Selector.String() == b.Selector.String()
+	hash := maphash.Comparable(seed, [...]string{s.Field, s.ParentNamespace, string(s.Owner.UID), selector})
+	for i, d := range s.ChildKinds {
+		hash ^= maphash.Comparable(seed, struct {
+			place int
+			kind  ChildKind
+		}{i, d})
+	}
+	return hash ^ hashOf("labels", s.Labels) ^ hashOf("annotations", s.Annotations)
+}
+
+// hashOf returns a hash of texts by name; 0 for none. It does not depend on their order.
+func hashOf(what string, texts map[string]string) (hash uint64) {
+	for name, text := range texts {
+		hash ^= maphash.Comparable(seed, [...]string{what, name, text})
+	}
+	return hash
 }
 
 // itemReader finds the items of an answer in the previous answer. Items usually keep their order
@@ -132,8 +144,8 @@ func (c *Child) readFrom(item json.RawMessage) bool {
 	return len(c.item) == len(item) && len(item) > 0 && (&c.item[0] == &item[0] || bytes.Equal(c.item, item))
 }
 
-// Rest drops what the next answer has again: the items of a few children. It is called when the
-// sync has ended.
+// Rest drops what the next answer has again: the items and the scope of a few children. It is
+// called when the sync has ended.
 func (r *Previous) Rest() {
 	if p := &r.plan; len(p.children) > 0 && (len(r.children) == 0 || &p.children[0] != &r.children[0]) {
 		r.forgetPlan() // no plan can continue from it
@@ -143,7 +155,7 @@ func (r *Previous) Rest() {
 	}
 	r.bytes = childBytes * len(r.children)
 	for i := range r.children {
-		r.children[i].item = nil
+		r.children[i].item, r.children[i].scope = nil, nil
 	}
 }
 
@@ -152,7 +164,7 @@ func (r *Previous) keepAnswer(scope *Scope, children []Child) {
 	if r == nil {
 		return
 	}
-	r.scope, r.children, r.bytes = *scope, children, childBytes*len(children)
+	r.scope, r.children, r.bytes = scope.hash(), children, childBytes*len(children)
 	for _, c := range children {
 		r.bytes += len(c.item)
 	}
@@ -166,11 +178,11 @@ func (r *Previous) changed(in Input, desired []Child) ([]int, bool) {
 		return nil, false
 	}
 	// the converged children of the previous plan are lost
-	if in.Converged == nil || len(in.Converged) < len(desired)-len(r.plan.open) {
+	if in.Converged == nil || in.Converged.Len() < len(desired)-len(r.plan.open) {
 		return nil, false
 	}
 	places, known := slices.Clone(r.plan.open), true
-	object.Compare(r.plan.observed.Set, in.Observed.Children.Set, func(ref object.Ref) {
+	object.Compare(r.plan.observed, in.Observed.Children.Set, func(ref object.Ref) {
 		place, found := r.plan.place(ref)
 		places, known = append(places, place), known && found
 	})
@@ -190,7 +202,7 @@ func (r *Previous) keepPlan(observed view.Set, desired []Child, open []int) {
 	if len(p.children) != len(desired) || len(desired) == 0 || &p.children[0] != &desired[0] {
 		p.index(desired)
 	}
-	p.children, p.observed, p.open = desired, observed, open
+	p.children, p.observed, p.open = desired, observed.Set, open
 }
 
 // forgetPlan makes the next plan look at everything.

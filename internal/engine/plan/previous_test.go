@@ -64,7 +64,7 @@ func TestItemsAreDroppedAtRest(t *testing.T) {
 	in.Previous.Rest()
 	for _, c := range first {
 		if c.item != nil {
-			t.Errorf("%s: the item is still held", c.Ref)
+			t.Errorf("%s: the item is still held", c.Ref())
 		}
 	}
 	if held := in.Previous.Bytes(); held != 3*childBytes {

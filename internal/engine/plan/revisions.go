@@ -67,7 +67,7 @@ func (r *Revisions) create(owner Owner, revision *rollout.Revision, members map[
 // Matches reports whether a desired child exists and is as desired: a plan would not write it.
 func (in Input) Matches(c Child) (bool, error) {
 	p := planner{in: in}
-	p.result.Converged = Converged{}
+	p.result.Converged = NewConverged(0)
 	err := p.child(c)
 	return p.result.Unchanged == 1, err
 }

@@ -36,11 +36,11 @@ const desiredPod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spe
 type serverSide struct {
 	t         *testing.T
 	scope     plan.Scope
-	converged plan.Converged
+	converged *plan.Converged
 }
 
 func newServerSide(t *testing.T, scope string) *serverSide {
-	return &serverSide{t: t, scope: scopeOf(t, parentOf(t, ""), scope), converged: plan.Converged{}}
+	return &serverSide{t: t, scope: scopeOf(t, parentOf(t, ""), scope), converged: plan.NewConverged(0)}
 }
 
 func (s *serverSide) plan(desired string, present ...*object.Object) plan.Result {
@@ -67,7 +67,7 @@ func (s *serverSide) answered(a plan.Action, answer *object.Object) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.converged[a.Ref] = at
+	s.converged.Set(a.Ref, at)
 }
 
 // verbs returns the verbs of a plan's actions.
@@ -143,7 +143,7 @@ func TestLostClaimIsFinished(t *testing.T) {
 			if rest := s.plan(desiredPod, s.changed(claimed)); len(rest.Actions) > 0 {
 				t.Errorf("after the claim the plan is %v", rest.Actions)
 			}
-			s.converged = plan.Converged{} // a restart before the claim was finished
+			s.converged = plan.NewConverged(0) // a restart before the claim was finished
 			after := s.plan(desiredPod, unclaimed)
 			if a := after.Actions[0]; a.Verb == plan.Delete && a.Body == nil {
 				t.Errorf("after a restart the plan is %v, want that nothing is deleted without a question", after.Actions)

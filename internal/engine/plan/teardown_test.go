@@ -90,10 +90,11 @@ func BenchmarkChain(b *testing.B) {
 			desired := make([]Child, n)
 			going := make([]*object.Object, n)
 			for i := range n {
-				desired[i].Ref = numbered(i)
+				desired[i].Kind, desired[i].name = &ChildKind{}, numbered(i).Name
+				desired[i].Kind.Resource.GVK = numbered(i).GVK
 				body := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p%d"}}`, i)
 				if i > 0 {
-					desired[i].DependsOn = []hook.Dependency{{Ref: numbered(i - 1)}}
+					desired[i].order = &childOrder{dependsOn: []hook.Dependency{{Ref: numbered(i - 1)}}}
 					body = fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p%d","annotations":{%q:%q}}}`, i,
 						DependsOnAnnotation, fmt.Sprintf(`[{"apiVersion":"v1","kind":"Pod","name":"p%d"}]`, i-1))
 				}

@@ -25,25 +25,25 @@ type waves struct {
 
 // newWaves reads the dependencies of an answer. The error is an *AnswerError that names a circle.
 func newWaves(field string, desired []Child) (waves, error) {
-	used := slices.ContainsFunc(desired, func(c Child) bool { return len(c.DependsOn) > 0 })
+	used := slices.ContainsFunc(desired, func(c Child) bool { return len(c.DependsOn()) > 0 })
 	if !used {
 		return waves{}, nil
 	}
 	w := waves{hasDependencies: true, ready: make(map[object.Ref]*bool, len(desired))}
 	edges := make(map[object.Ref][]object.Ref, len(desired))
 	for _, c := range desired {
-		w.ready[c.Ref] = c.Ready
-		for _, d := range c.DependsOn {
-			edges[c.Ref] = append(edges[c.Ref], d.Ref)
+		w.ready[c.Ref()] = c.Ready()
+		for _, d := range c.DependsOn() {
+			edges[c.Ref()] = append(edges[c.Ref()], d.Ref)
 		}
 	}
 	walk := walk{edges: edges, stage: map[object.Ref]stage{}}
 	for i, c := range desired {
-		if circle := walk.circle(c.Ref); circle != nil {
+		if circle := walk.circle(c.Ref()); circle != nil {
 			return waves{}, &AnswerError{
 				Field:   field,
 				Index:   i,
-				Item:    c.Ref.String(),
+				Item:    c.Ref().String(),
 				Problem: "the dependencies go in a circle: " + arrows(circle),
 			}
 		}
@@ -99,13 +99,13 @@ func arrows(refs []object.Ref) string {
 // postpone reports whether a child that does not exist must wait, and notes its first unmet
 // dependency. A dependency that is no longer desired, as during a rolling update, does not count.
 func (w *waves) postpone(o *Observed, c Child) bool {
-	for _, d := range c.DependsOn {
+	for _, d := range c.DependsOn() {
 		ready, desired := w.ready[d.Ref]
 		if !desired {
 			continue
 		}
 		if lack := lacks(d, o.Children.Get(d.Ref), ready); lack != "" {
-			w.waits = append(w.waits, fmt.Sprintf("%s waits for %s, which %s", c.Ref, d.Ref, lack))
+			w.waits = append(w.waits, fmt.Sprintf("%s waits for %s, which %s", c.Ref(), d.Ref, lack))
 			return true
 		}
 	}

@@ -61,7 +61,7 @@ func (w *world) inWaves(t *testing.T, items []json.RawMessage, on [][]int, verb 
 		for i := range on {
 			state := hook.ChildState{Index: i}
 			for _, j := range on[i] {
-				state.DependsOn = append(state.DependsOn, hook.Dependency{Ref: children[j].Ref})
+				state.DependsOn = append(state.DependsOn, hook.Dependency{Ref: children[j].Ref()})
 			}
 			answer.States = append(answer.States, state)
 		}
@@ -89,9 +89,11 @@ func (w *world) inWaves(t *testing.T, items []json.RawMessage, on [][]int, verb 
 			}
 			written = append(written, i)
 			if answer := w.do(a); answer != nil {
-				if w.converged[a.Ref], err = plan.AfterWrite(a, answer); err != nil {
+				at, err := plan.AfterWrite(a, answer)
+				if err != nil {
 					t.Fatal(err)
 				}
+				w.converged.Set(a.Ref, at)
 			}
 		}
 	}

@@ -3,7 +3,6 @@ package plan_test
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"strconv"
 	"testing"
@@ -26,7 +25,7 @@ type world struct {
 	scope     plan.Scope
 	objects   map[object.Ref]map[string]any
 	shown     map[object.Ref]*object.Object // as the cache has them: the same object until it changes
-	converged plan.Converged
+	converged *plan.Converged
 	previous  plan.Previous
 	writes    int
 	version   int
@@ -41,7 +40,7 @@ func newWorld(t testing.TB, scope string) *world {
 		scope:     scopeOf(t, parentOf(t, ""), scope),
 		objects:   map[object.Ref]map[string]any{},
 		shown:     map[object.Ref]*object.Object{},
-		converged: plan.Converged{},
+		converged: plan.NewConverged(0),
 		alter:     func(map[string]any) {},
 	}
 }
@@ -101,7 +100,7 @@ func (w *world) plan(raw []json.RawMessage) plan.Result {
 		return result
 	}
 	in := w.input()
-	in.Converged = maps.Clone(w.converged)
+	in.Converged = w.converged.Clone()
 	want := make(in)
 	in.Converged, in.Previous = w.converged, &w.previous
 	got := make(in)
@@ -122,16 +121,17 @@ func (w *world) sync(items ...string) plan.Result {
 	}
 	result := w.plan(raw)
 	w.converged = result.Converged
-	var err error
 	for _, a := range result.Actions {
 		w.writes++
 		answer := w.do(a)
 		if answer == nil {
 			continue
 		}
-		if w.converged[a.Ref], err = plan.AfterWrite(a, answer); err != nil {
+		at, err := plan.AfterWrite(a, answer)
+		if err != nil {
 			w.t.Fatal(err)
 		}
+		w.converged.Set(a.Ref, at)
 	}
 	return result
 }
@@ -208,4 +208,4 @@ func (w *world) meddle(ref object.Ref, change func(body map[string]any)) {
 }
 
 // forget is a restart of the engine.
-func (w *world) forget() { w.converged = plan.Converged{} }
+func (w *world) forget() { w.converged = plan.NewConverged(0) }

@@ -10,6 +10,7 @@
 package rollout
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -80,9 +81,15 @@ func Read(parent *object.Object, fields Fields, records view.List) (History, err
 // sorted orders ControllerRevisions by age, the youngest first.
 func sorted(records view.List) []*object.Object {
 	return slices.SortedFunc(records.All(), func(a, b *object.Object) int {
-		return cmp.Or(b.Meta().GetCreationTimestamp().Compare(a.Meta().GetCreationTimestamp().Time),
-			cmp.Compare(a.Name(), b.Name()))
+		return cmp.Or(bytes.Compare(created(b), created(a)), cmp.Compare(a.Name(), b.Name()))
 	})
+}
+
+// created returns the creation time as JSON. The API server writes all times in one form, in which
+// the order of the texts is that of the times.
+func created(o *object.Object) []byte {
+	text, _ := o.Field("metadata", "creationTimestamp")
+	return text
 }
 
 // record holds the fields of a ControllerRevision that this package reads and writes.
