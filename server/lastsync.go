@@ -32,7 +32,7 @@ func (r recorder) Synced(controller string, o pipeline.Outcome) {
 	record := lastsync.Sync{
 		Controller: controller, OneInput: o.Key.Part != "", Generation: w.Generation, Result: o.Result, Failed: o.Err != nil,
 		Time: r.now().UTC(), Duration: o.Duration, Waited: o.Waited, Attempt: w.Attempt,
-		HookCalls: w.HookCalls, HookTime: w.HookTime,
+		HookCalls: w.HookCalls, HookTime: w.HookTime, Changed: string(w.Changed),
 		Children: w.Children, Unchanged: w.Unchanged, Pending: w.Pending, Held: w.Held, Waiting: w.Waiting,
 		Writes: w.Writes,
 	}

@@ -59,6 +59,8 @@ type Question struct {
 	// PreviousRevision reports that Parent is as it was at a previous revision. The answer is one
 	// of several of the same sync, and selects no related objects.
 	PreviousRevision bool
+	// Changed is the reason of the question. Hooks do not get it.
+	Changed Changed
 }
 
 // Size is the bytes of the question's objects.

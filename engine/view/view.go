@@ -149,6 +149,24 @@ func (l List) Len() int { return len(l.objects) }
 // All yields the objects.
 func (l List) All() iter.Seq[*object.Object] { return slices.Values(l.objects) }
 
+// Get returns an object of the list, or nil if it has none of the name.
+func (l List) Get(namespace, name string) *object.Object {
+	key := id{namespace, name}
+	if l.sorted {
+		at, found := slices.BinarySearchFunc(l.objects, key,
+			func(o *object.Object, key id) int { return compareIDs(idOf(o), key) })
+		if !found {
+			return nil
+		}
+		return l.objects[at]
+	}
+	at := slices.IndexFunc(l.objects, func(o *object.Object) bool { return idOf(o) == key })
+	if at < 0 {
+		return nil
+	}
+	return l.objects[at]
+}
+
 // Where returns the objects of the list that keep accepts.
 func (l List) Where(keep func(*object.Object) bool) List {
 	var kept []*object.Object

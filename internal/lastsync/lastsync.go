@@ -48,6 +48,8 @@ type Sync struct {
 	// HookCalls is the number of calls of hooks, and HookTime is how long they took together.
 	HookCalls int           `json:"hookCalls"`
 	HookTime  time.Duration `json:"hookTime"`
+	// Changed is the input of the questions that had changed: "parent", "child", …
+	Changed string `json:"changed,omitempty"`
 	// Children is the number of observed children. Unchanged ones needed no write; pending ones
 	// were written but are not as desired yet; held ones are held back by an update strategy; waiting
 	// ones wait for others.

@@ -201,15 +201,15 @@ func newPipeline(b testing.TB, w *world, h *hook.Opened, heard *silent) *pipelin
 	})
 }
 
-// newSync returns a function that runs one sync of a converged parent, caused by one event of a
-// child.
+// newSync returns a function that runs one sync of a converged parent, caused by one event of the
+// parent.
 func newSync(b testing.TB, h *hook.Opened) func() {
 	b.Helper()
 	w, heard := converged(b), &silent{}
 	p := newPipeline(b, w, h, heard)
 	item := queue.Item[hook.Key]{
 		Key: hook.ParentKey(w.parent.Ref()), Count: 1,
-		Causes: []queue.Cause{{Kind: queue.CauseChild, Ref: w.children[0].Ref(), ResourceVersion: "2"}},
+		Causes: []queue.Cause{{Kind: queue.CauseObject, Ref: w.parent.Ref(), ResourceVersion: "later"}},
 	}
 	sync := func() {
 		if _, err := p.Reconcile(b.Context(), item); err != nil || heard.last.Result != "converged" {

@@ -17,7 +17,8 @@ func TestPredicate(t *testing.T) {
 		want         bool
 	}{
 		{"it appears", nil, "-", "", true},
-		{"it changes", nil, "", "", true},
+		{"it changes", nil, "", `,"annotations":{"a":"b"}`, true},
+		{"only its version changes", nil, `,"resourceVersion":"1"`, `,"resourceVersion":"2"`, false},
 		{"it is gone", nil, "", "-", true},
 		{"it appears, not selected", selecting, "-", "", false},
 		{"it changes, not selected", selecting, "", "", false},
@@ -32,7 +33,7 @@ func TestPredicate(t *testing.T) {
 		{"a label comes", quiet, front, `,"labels":{"tier":"front","a":"b"}`, true},
 		{"an owner comes", quiet, front, front + theirs, true},
 		{"it is being deleted", quiet, front, front + deleting, true},
-		{"it goes on being deleted", quiet, front + deleting, front + deleting, true},
+		{"it goes on being deleted", quiet, front + deleting, front + deleting + `,"generation":1`, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

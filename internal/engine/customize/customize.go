@@ -243,7 +243,8 @@ func (c *Customizer) rules(ctx context.Context, key hook.Key, q *hook.Question) 
 // fetch calls the customize hook, and keeps its answer unless it was invalidated meanwhile.
 func (c *Customizer) fetch(ctx context.Context, key hook.Key, q *hook.Question, epoch int) (*ruleSet, error) {
 	answer, err := c.Hook.Ask(ctx,
-		&hook.Question{Kind: c.Kind, Op: hook.Customize, Key: key, Controller: c.Controller, Parent: q.Parent})
+		&hook.Question{Kind: c.Kind, Op: hook.Customize, Key: key, Controller: c.Controller, Parent: q.Parent,
+			Changed: q.Changed})
 	if err != nil {
 		return nil, err
 	}

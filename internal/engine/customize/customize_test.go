@@ -193,6 +193,11 @@ func page(namespace, name string) string {
 	return `{"apiVersion":"v1","kind":"Page","metadata":{"namespace":"` + namespace + `","name":"` + name + `"}}`
 }
 
+// labelled is a page with a label, as after an edit.
+func labelled(namespace, name string) string {
+	return strings.Replace(page(namespace, name), `"name"`, `"labels":{"a":"b"},"name"`, 1)
+}
+
 // TestWatchesAreOnDemand watches a resource while the rules about a parent name it.
 func TestWatchesAreOnDemand(t *testing.T) {
 	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages", Names: []string{"a"}})
@@ -207,7 +212,7 @@ func TestWatchesAreOnDemand(t *testing.T) {
 	if _, ever := w.server.Watches(pages); ever != 1 {
 		t.Errorf("%d watches for two parents", ever)
 	}
-	w.server.Put(pages, page("shop", "a"))
+	w.server.Put(pages, labelled("shop", "a"))
 	w.awaitQueued("first", "second")
 	w.server.Put(pages, page("shop", "b"))
 	w.server.Delete(pages, "shop", "a")
@@ -220,6 +225,28 @@ func TestWatchesAreOnDemand(t *testing.T) {
 		open, _ := w.server.Watches(pages)
 		return open == 0
 	})
+}
+
+// TestOnlyTheVersionChanges has an update without effect on a question: no parent is enqueued.
+func TestOnlyTheVersionChanges(t *testing.T) {
+	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
+	w.shows(parent(t, "web", "1"), "pages.v1 false")
+	at := func(version, label string) *object.Object {
+		o, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"Page","metadata":{"namespace":"shop","name":"a",` +
+			`"resourceVersion":"` + version + `","labels":{"a":"` + label + `"}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	w.handle(cache.Event{Type: cache.Updated, Resource: pages, Old: at("1", "b"), New: at("2", "b")})
+	if len(w.queued) > 0 {
+		t.Errorf("%v is enqueued after a change of the version alone", w.queued)
+	}
+	w.handle(cache.Event{Type: cache.Updated, Resource: pages, Old: at("2", "b"), New: at("3", "c")})
+	if len(w.queued) == 0 {
+		t.Error("no parent is enqueued after a change of a label")
+	}
 }
 
 // TestNamespacesAreWatched brings the parents to the queue that select a namespace by its labels,

@@ -48,7 +48,7 @@ func TestInvalidateKeepsWatches(t *testing.T) {
 	if open, ever := w.server.Watches(pages); w.asked != 3 || open != 1 || ever != 1 {
 		t.Errorf("asked %d times over %d watches, %d of them open; want 3 over one", w.asked, ever, open)
 	}
-	w.server.Put(pages, page("shop", "a"))
+	w.server.Put(pages, labelled("shop", "a"))
 	w.awaitQueued("web") // the index is kept, too
 	w.rules = nil
 	w.shows(web)

@@ -94,7 +94,7 @@ func TestRequirementsAreShown(t *testing.T) {
 	r.require = always(ruleNamed("", "a"))
 	r.asks(q, "", "a")
 	r.asks(q, "a")
-	r.server.Put(pages, page("shop", "a"))
+	r.server.Put(pages, labelled("shop", "a"))
 	r.awaitQueued("web")
 
 	r.require = func(shown []string) []hook.RelatedRule { // what it requires follows from what it is shown
@@ -193,7 +193,7 @@ func TestGroupsComeBackByName(t *testing.T) {
 	if diff := cmp.Diff([]string{"first: a c", "second: b", ": a c"}, got); diff != "" {
 		t.Errorf("groups (-want +got):\n%s", diff)
 	}
-	r.server.Put(pages, page("shop", "b")) // an event of a group's object brings the parent
+	r.server.Put(pages, labelled("shop", "b")) // an event of a group's object brings the parent
 	r.awaitQueued("web")
 	for want, rules := range map[string][]hook.RelatedRule{
 		`requirements[1] "first": selects books.v1, and an earlier rule of the name pages.v1`: {

@@ -168,12 +168,13 @@ func (c *Customizer) endUnused(r object.Resource, w *watch) {
 }
 
 // handle enqueues the parents with a rule that selects an object, or selected it before the event.
+// An update of the resourceVersion alone is no event.
 func (c *Customizer) handle(e cache.Event) {
 	isNamespace := e.Resource.GVK == namespaceKind
 	if isNamespace {
 		c.labels.set(e)
 	}
-	if e.Initial {
+	if e.Initial || e.Old != nil && e.New != nil && object.EqualButVersion(e.Old, e.New) {
 		return
 	}
 	var keys []hook.Key

@@ -12,6 +12,7 @@ import (
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/view"
 	"github.com/hookloop/hookloop/internal/engine/loop"
+	"github.com/hookloop/hookloop/internal/engine/shape"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -27,10 +28,10 @@ func (s *Shape) Watch(c *loop.Loop[hook.Key]) {
 	c.For(s.rules.Resource, hook.ParentKey, s.rules.Predicate)
 	c.Watch(s.rules.Resource, index.track)
 	for _, r := range s.inputs {
-		c.Watch(r, s.noting(c, index.inputs))
+		c.Watch(r, s.noting(c, shape.IfChanged(index.inputs)))
 	}
 	for i, kind := range s.outputKinds {
-		c.Watch(kind.Resource, s.owners(), s.counting(i))
+		c.Watch(kind.Resource, shape.IfChanged(s.owners()), s.counting(i))
 		c.Index(kind.Resource, byPart)
 	}
 }

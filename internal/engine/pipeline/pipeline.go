@@ -53,7 +53,7 @@ func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (lo
 	started := p.Clock.Now()
 	defer p.states.release(item.Key)
 	run := &run{Pipeline: p, item: item, resource: p.resource(item.Key), state: p.states.of(item.Key)}
-	if run.isOwnCondition() {
+	if run.isOwnCondition() || run.isAsked() {
 		p.Recorder.Synced(p.Name, Outcome{
 			Key: item.Key, Waited: item.Waited, Result: "echo", OpenCircuits: p.states.openCircuits(),
 		})
@@ -64,6 +64,7 @@ func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (lo
 	if err == nil {
 		err = run.recovered(ctx)
 	}
+	run.state.asked.answered = run.asked && err == nil
 	verdict := run.judge(ctx, err)
 	work := run.work(verdict)
 	run.end(verdict)
@@ -187,9 +188,10 @@ type run struct {
 // tally counts what a sync did, for its span and its outcome.
 type tally struct {
 	children, writes, unchanged, pending, held, waiting int
-	// calls counts the calls of hooks, and asking is how long they took.
-	calls  int
-	asking time.Duration
+	// calls counts the calls of hooks, and asking is how long they took; changed is their reason.
+	calls   int
+	asking  time.Duration
+	changed hook.Changed
 	// rewrites counts the fields that were to be rewritten; tripped is the one that opened the
 	// circuit.
 	rewrites int

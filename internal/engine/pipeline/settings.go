@@ -105,7 +105,8 @@ const Gone = "gone"
 type Outcome struct {
 	Key hook.Key
 	// Result is "converged", "changed", "echo", Gone or, after a fault, the reason of its
-	// condition. "echo" is a sync that was caused by a condition of the engine alone.
+	// condition. "echo" is a sync that was caused by a condition of the engine alone, or by events
+	// that the question of the sync before contained already.
 	Result string
 	// Err is the fault, or nil. Asked reports whether a hook was asked; it has
 	// answered if Err has no hook kind.
@@ -145,6 +146,8 @@ type Work struct {
 	// HookCalls is the number of calls of hooks, and HookTime is how long they took together.
 	HookCalls int
 	HookTime  time.Duration
+	// Changed is the input of the questions that had changed; empty without a question.
+	Changed hook.Changed
 	// Children is the number of observed children, the others are those of the plan.
 	Children, Unchanged, Pending, Held, Waiting int
 	// Writes is the number of requests that write.

@@ -41,6 +41,8 @@ type parentState struct {
 	// circuit counts rewrites, and change is the change that is being traced.
 	circuit circuitState
 	change  tracedChange
+	// asked is the last question that was answered.
+	asked lastQuestion
 }
 
 // setParent makes the state that of the parent with a UID. If it was an earlier parent's of the

@@ -77,6 +77,7 @@ func (r *run) observe(ctx context.Context) (*plan.Observed, error) {
 // ask asks the hooks, one question after the other in the shape's order. There may be no question.
 func (r *run) ask(ctx context.Context, questions []*hook.Question) ([]*hook.Answer, error) {
 	answers := make([]*hook.Answer, 0, len(questions))
+	r.setChanged(questions)
 	for _, q := range questions {
 		h, ok := r.Hooks[q.Op]
 		if !ok {

@@ -124,6 +124,7 @@ func (r *run) attributes(parent *object.Object) []attribute.KeyValue {
 func (r *run) work(v verdict) Work {
 	w := Work{
 		Parent: r.state.uid, Attempt: r.item.Attempt, HookCalls: r.tally.calls, HookTime: r.tally.asking,
+		Changed:  r.tally.changed,
 		Children: r.tally.children, Unchanged: r.tally.unchanged, Pending: r.tally.pending, Held: r.tally.held,
 		Waiting: r.tally.waiting, Writes: r.tally.writes,
 	}

@@ -55,6 +55,17 @@ func (s *OwnedSnapshot) added(now OwnedSnapshot) []*object.Object {
 	return added
 }
 
+// Has reports whether s has an object in a version.
+func (s *OwnedSnapshot) Has(ref object.Ref, resourceVersion string) bool {
+	for _, list := range s.owned {
+		if list.Resource().GVK == ref.GVK {
+			o := list.Get(ref.Namespace, ref.Name)
+			return o != nil && o.ResourceVersion() == resourceVersion
+		}
+	}
+	return false
+}
+
 // replace makes s hold what now holds; nil holds nothing.
 func (s *OwnedSnapshot) replace(now OwnedSnapshot) {
 	if s != nil {

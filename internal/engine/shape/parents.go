@@ -37,12 +37,16 @@ func SelectParents(declared *metav1.LabelSelector) (func(*object.Object) bool, e
 	return func(o *object.Object) bool { return selector.Matches(labels.Set(o.Labels())) }, nil
 }
 
-// Predicate reports whether an event requires a sync. It drops events of objects that are not
-// selected and were not selected before. If IgnoreStatus is set, it also drops changes of the
-// status alone (compatibility: ignoreStatusChanges; a change of finalizers or owners is a change).
+// Predicate reports whether an event requires a sync. It drops updates that change nothing but the
+// resourceVersion, and events of objects that are not selected and were not selected before. If
+// IgnoreStatus is set, it also drops changes of the status alone (compatibility:
+// ignoreStatusChanges; a change of finalizers or owners is a change).
 func (r *ParentRules) Predicate(e cache.Event) bool {
 	if e.New == nil {
 		return true
+	}
+	if e.Old != nil && object.EqualButVersion(e.Old, e.New) {
+		return false
 	}
 	if !r.Selected(e.New) && !e.New.HasFinalizer(r.Finalizer) {
 		return e.Old != nil && r.Selected(e.Old)

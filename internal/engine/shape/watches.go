@@ -30,7 +30,22 @@ func (w *Watches) Watch(c *loop.Loop[hook.Key]) {
 	if w.Selectors != nil {
 		mappers = append(mappers, w.Selectors.Orphans())
 	}
+	for i, m := range mappers {
+		mappers[i] = IfChanged(m)
+	}
 	for _, r := range w.Children {
 		c.Watch(r, mappers...)
+	}
+}
+
+// IfChanged returns a mapper that maps an update only if the hook sees more of it than another
+// resourceVersion, or if the records of dynamic or server-side apply have changed. Updates of other
+// managedFields are none.
+func IfChanged(m mapper.Func[hook.Key]) mapper.Func[hook.Key] {
+	return func(old, current *object.Object) []hook.Key {
+		if old != nil && current != nil && object.EqualButVersion(old, current) && object.EqualRecords(old, current) {
+			return nil
+		}
+		return m(old, current)
 	}
 }

@@ -15,11 +15,13 @@ import (
 // finalize and customize metacontroller_<hook>_requests_total,
 // metacontroller_<hook>_request_duration_histogram_seconds and
 // metacontroller_<hook>_in_flight_requests. Calls that never reached the hook count, too; their
-// code is the error's kind, for example HookUnreachable.
+// code is the error's kind, for example HookUnreachable. hookloop_hook_calls_total counts the calls
+// of all hooks by the input that had changed.
 type Metrics struct {
 	requests map[hook.Op]*prometheus.CounterVec
 	duration map[hook.Op]*prometheus.HistogramVec
 	inFlight map[hook.Op]*prometheus.GaugeVec
+	changed  *prometheus.CounterVec
 }
 
 // NewMetrics registers the metrics. It panics if they are registered already, as MustRegister does.
@@ -30,6 +32,10 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		duration: map[hook.Op]*prometheus.HistogramVec{},
 		inFlight: map[hook.Op]*prometheus.GaugeVec{},
 	}
+	m.changed = auto.NewCounterVec(prometheus.CounterOpts{
+		Name: "hookloop_hook_calls_total",
+		Help: "Calls of hooks, by controller, operation and the input that had changed since the previous question.",
+	}, []string{"controller", "operation", "input"})
 	hookLabels := []string{"url", "controller_name", "controller_type"}
 	for _, op := range operations() {
 		prefix := "metacontroller_" + string(op)
@@ -68,7 +74,12 @@ func (m *Metrics) measure(next hook.Hook, s hook.Settings, address string) hook.
 	inFlight := m.inFlight[s.Op].With(labels)
 	duration := m.duration[s.Op].MustCurryWith(labels).WithLabelValues(method)
 	requests := m.requests[s.Op].MustCurryWith(labels)
+	kind, _ := hook.DescriptorOf(s.ControllerKind)
+	changed := m.changed.MustCurryWith(prometheus.Labels{
+		"controller": string(kind.ControllerKind) + "/" + s.ControllerName, "operation": string(s.Op),
+	})
 	return hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+		changed.WithLabelValues(string(q.Changed)).Inc()
 		inFlight.Inc()
 		defer inFlight.Dec()
 		started := time.Now()

@@ -76,7 +76,7 @@ func TestEveryCallIsASpan(t *testing.T) {
 				inside = trace.SpanContextFromContext(ctx)
 				return o.f(ctx, q)
 			})
-			_, err := h.Ask(t.Context(), &hook.Question{Op: hook.Sync})
+			_, err := h.Ask(t.Context(), &hook.Question{Op: hook.Sync, Changed: hook.ChangedChild})
 			ended := spans.Ended()
 			if len(ended) != 1 || ended[0].Name() != "ask Sync" || ended[0].SpanKind() != trace.SpanKindClient {
 				t.Fatalf("got spans %v, want one client span ask", ended)
@@ -92,6 +92,9 @@ func TestEveryCallIsASpan(t *testing.T) {
 			if (ended[0].Status().Code == codes.Error) != (err != nil) {
 				t.Errorf("got status %v for error %v", ended[0].Status(), err)
 			}
+			if changed, _ := attributes.Value("hookloop.hook.changed"); changed.AsString() != "child" {
+				t.Errorf("got the changed input %q", changed.AsString())
+			}
 			if address, _ := attributes.Value("hookloop.hook.address"); address.AsString() != "http://hello/sync" {
 				t.Errorf("got address %q", address.AsString())
 			}
@@ -104,9 +107,13 @@ func TestEveryCallIsCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			registry := prometheus.NewPedanticRegistry()
 			h := wrap(t, Settings{Metrics: NewMetrics(registry)}, o.f)
-			_, _ = h.Ask(t.Context(), &hook.Question{Op: hook.Sync})
+			_, _ = h.Ask(t.Context(), &hook.Question{Op: hook.Sync, Changed: hook.ChangedChild})
 			labels := `controller_name="hello",controller_type="CompositeController"`
-			want := `# HELP metacontroller_sync_in_flight_requests Calls of sync hooks under way.
+			want := `# HELP hookloop_hook_calls_total Calls of hooks, by controller, operation and the input that had ` +
+				`changed since the previous question.
+# TYPE hookloop_hook_calls_total counter
+hookloop_hook_calls_total{controller="composite/hello",input="child",operation="sync"} 1
+# HELP metacontroller_sync_in_flight_requests Calls of sync hooks under way.
 # TYPE metacontroller_sync_in_flight_requests gauge
 metacontroller_sync_in_flight_requests{` + labels + `,url="http://hello/sync"} 0
 # HELP metacontroller_sync_requests_total Calls of sync hooks by their result.
@@ -114,7 +121,8 @@ metacontroller_sync_in_flight_requests{` + labels + `,url="http://hello/sync"} 0
 metacontroller_sync_requests_total{code="` + o.code + `",` + labels + `,method="post",url="http://hello/sync"} 1
 `
 			if err := testutil.GatherAndCompare(registry, strings.NewReader(want),
-				"metacontroller_sync_in_flight_requests", "metacontroller_sync_requests_total"); err != nil {
+				"hookloop_hook_calls_total", "metacontroller_sync_in_flight_requests", "metacontroller_sync_requests_total",
+			); err != nil {
 				t.Error(err)
 			}
 			if n, err := testutil.GatherAndCount(registry,

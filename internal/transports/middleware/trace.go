@@ -30,6 +30,7 @@ func withSpan(next hook.Hook, tracer trace.Tracer, shared []attribute.KeyValue) 
 			trace.WithSpanKind(trace.SpanKindClient),
 			trace.WithAttributes(shared...),
 			trace.WithAttributes(attribute.String("hookloop.hook.op", string(q.Op)),
+				attribute.String("hookloop.hook.changed", string(q.Changed)),
 				attribute.Int("hookloop.children.observed", observed(q))),
 		)
 		defer span.End()

@@ -24,11 +24,12 @@ type cost struct {
 	// Sent and Received are bytes from the engine to the hook and back.
 	Sent     int64 `json:"sentBytes"`
 	Received int64 `json:"receivedBytes"`
-	// Syncs are by result, Calls of the hook by code, Requests to the API server by method, and Writes
-	// by verb and resource. The engine counts the requests; watches count when they begin. The API
-	// server's audit log counts the writes.
+	// Syncs are by result, Calls of the hook by code and Changed by the input that had changed,
+	// Requests to the API server by method, and Writes by verb and resource. The engine counts the
+	// requests; watches count when they begin. The API server's audit log counts the writes.
 	Syncs    map[string]int `json:"syncs"`
 	Calls    map[string]int `json:"hookCalls"`
+	Changed  map[string]int `json:"hookCallsByInput"`
 	Requests map[string]int `json:"apiRequests"`
 	Writes   map[string]int `json:"apiWrites"`
 }
@@ -88,6 +89,7 @@ func (s *stage) end(ctx context.Context, since *reading, until time.Time) (cost,
 		Received:  passed.Received,
 		Syncs:     by("hookloop_sync_duration_seconds_count", "result"),
 		Calls:     by(s.calls(), "code"),
+		Changed:   by("hookloop_hook_calls_total", "input"),
 		Requests:  by("rest_client_requests_total", "method"),
 		Writes:    writes,
 	}, nil

@@ -185,6 +185,7 @@ func (r *report) fleetTable() *table {
 			"from the hook",
 			"syncs",
 			"hook calls",
+			"per parent, by the changed input",
 			"API requests",
 			"API writes",
 			"RSS",
@@ -215,8 +216,8 @@ func (r *report) bareFleet() fleet {
 func (t *table) fleetRow(f fleet, workload string, c, floor cost, wall, creates, rate string) {
 	t.add(string(f.Transport), fmt.Sprint(f.Parents), workload, wall, creates, rate, ms(c.EngineCPU),
 		ratio(c.EngineCPU, floor.EngineCPU), ms(each(c.EngineCPU, sum(c.Syncs))), ms(c.HookCPU),
-		size(c.Sent), size(c.Received), fmt.Sprint(sum(c.Syncs)), fmt.Sprint(sum(c.Calls)), fmt.Sprint(sum(c.Requests)),
-		fmt.Sprint(sum(c.Writes)), size(f.RSS), size(f.Peak))
+		size(c.Sent), size(c.Received), fmt.Sprint(sum(c.Syncs)), fmt.Sprint(sum(c.Calls)), shares(c.Changed, f.Parents),
+		fmt.Sprint(sum(c.Requests)), fmt.Sprint(sum(c.Writes)), size(f.RSS), size(f.Peak))
 }
 
 // memoryTable shows where the memory of the measured process is.
@@ -313,6 +314,15 @@ func counts(of map[string]int) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		all = append(all, fmt.Sprintf("%d %s", of[name], name))
+	}
+	return strings.Join(all, ", ")
+}
+
+// shares formats numbers per item: "1.0 first, 1.0 child".
+func shares(of map[string]int, items int) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		all = append(all, per(of[name], items)+" "+name)
 	}
 	return strings.Join(all, ", ")
 }
