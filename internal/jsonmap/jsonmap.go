@@ -23,7 +23,7 @@ const maxDepth = 200
 // object, too deep a nesting, or characters to replace. API machinery's decoder then has the value
 // or the error.
 func Decode(data []byte) (map[string]any, bool) {
-	d := decoder{data: data}
+	d := decoder{data: data, all: string(data)}
 	d.skip()
 	if d.next() != '{' {
 		return nil, false
@@ -36,7 +36,10 @@ func Decode(data []byte) (map[string]any, bool) {
 // decoder reads JSON from a place on.
 type decoder struct {
 	data []byte
-	at   int
+	// all is data as one string. The strings of the result are parts of it: one allocation instead of
+	// one for each.
+	all string
+	at  int
 }
 
 // next returns the byte at the place; 0 at the end.
@@ -155,7 +158,7 @@ func (d *decoder) text(name bool) (string, bool) {
 		switch b := d.data[d.at]; {
 		case b == '"':
 			d.at++
-			return unquote(d.data[start:d.at], name, ascii, escaped)
+			return d.unquote(start, name, ascii, escaped)
 		case b == '\\':
 			escaped = true
 			d.at++
@@ -168,18 +171,19 @@ func (d *decoder) text(name bool) (string, bool) {
 	return "", false
 }
 
-func unquote(quoted []byte, name, ascii, escaped bool) (string, bool) {
+// unquote returns the string that begins at start and ends before the place.
+func (d *decoder) unquote(start int, name, ascii, escaped bool) (string, bool) {
 	if escaped {
-		text, err := jsontext.AppendUnquote(nil, quoted)
+		text, err := jsontext.AppendUnquote(nil, d.data[start:d.at])
 		return string(text), err == nil
 	}
-	text := quoted[1 : len(quoted)-1]
+	text := d.all[start+1 : d.at-1]
 	if name {
-		if shared, ok := names[string(text)]; ok {
+		if shared, ok := names[text]; ok {
 			return shared, true
 		}
 	}
-	return string(text), ascii || utf8.Valid(text)
+	return text, ascii || utf8.ValidString(text)
 }
 
 // names are the names of members that most objects have.

@@ -22,7 +22,7 @@ func TestNoopSyncAllocates(t *testing.T) {
 // TestUpdateSyncAllocates bounds the allocations of a sync that writes all children and the
 // parent's status, with those of the replaced API server.
 func TestUpdateSyncAllocates(t *testing.T) {
-	const most = 1760
+	const most = 1260
 	got := testing.AllocsPerRun(200, newUpdate(t))
 	t.Logf("%v allocations", got)
 	if got > most {

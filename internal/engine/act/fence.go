@@ -91,7 +91,7 @@ type epochKey struct{}
 
 // Begin returns a context for work under the present epoch. It is cancelled, with the cause
 // ErrFenced, when the grant ends. The error is ErrFenced if there is no grant, or one for another
-// epoch than ctx's.
+// epoch than ctx's. Work that is a part of other work under the same epoch has the same context.
 func (f *Fence) Begin(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if f == nil {
 		return ctx, func() {}, nil
@@ -100,6 +100,9 @@ func (f *Fence) Begin(ctx context.Context) (context.Context, context.CancelFunc,
 	defer f.mu.Unlock()
 	if err := f.check(ctx); err != nil {
 		return nil, nil, err
+	}
+	if ctx.Value(epochKey{}) != nil {
+		return ctx, func() {}, nil
 	}
 	begun, cancel := context.WithCancelCause(context.WithValue(ctx, epochKey{}, f.epoch))
 	stop := context.AfterFunc(f.open, func() { cancel(ErrFenced) })

@@ -31,9 +31,9 @@ func statusOf(r object.Resource) string {
 // replacement returns the JSON patch (RFC 6902) that sets the whole status. It replaces the
 // resourceVersion by the observed one, which makes that a precondition: the API server answers 409
 // if it differs.
-func replacement(o *object.Object, status map[string]any) []map[string]any {
-	return []map[string]any{
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": o.ResourceVersion()},
-		{"op": "add", "path": "/status", "value": status},
+func replacement(o *object.Object, status map[string]any) []any {
+	return []any{
+		map[string]any{"op": "replace", "path": "/metadata/resourceVersion", "value": o.ResourceVersion()},
+		map[string]any{"op": "add", "path": "/status", "value": status},
 	}
 }

@@ -82,9 +82,9 @@ func observedPage(t *testing.T) *object.Object {
 }
 
 func TestReplacementHasAPrecondition(t *testing.T) {
-	want := []map[string]any{
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": "7"},
-		{"op": "add", "path": "/status", "value": map[string]any{"a": int64(1)}},
+	want := []any{
+		map[string]any{"op": "replace", "path": "/metadata/resourceVersion", "value": "7"},
+		map[string]any{"op": "add", "path": "/status", "value": map[string]any{"a": int64(1)}},
 	}
 	if diff := cmp.Diff(want, replacement(observedPage(t), map[string]any{"a": int64(1)})); diff != "" {
 		t.Errorf("patch (-want +got):\n%s", diff)

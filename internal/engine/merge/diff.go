@@ -82,13 +82,8 @@ func DiffPaths(before, after map[string]any) (text string, paths []string) {
 // names. An absent value is nil. Fields of objects and items of equally long lists are compared one
 // by one.
 func Differences(before, after map[string]any, visit func(path string, before, after any)) {
-	for _, name := range names(before, after) {
-		old, had := before[name]
-		current, has := after[name]
-		if had && has && Equal(old, current) {
-			continue
-		}
-		differ(step(name), old, current, visit)
+	for _, name := range different(before, after) {
+		differ(step(name), before[name], after[name], visit)
 	}
 }
 
@@ -113,16 +108,21 @@ func differ(path string, before, after any, visit func(path string, before, afte
 	visit(path, before, after)
 }
 
-// names returns the fields of both objects, in order.
-func names(before, after map[string]any) []string {
-	all := slices.AppendSeq(make([]string, 0, max(len(before), len(after))), maps.Keys(after))
-	for name := range before {
-		if _, both := after[name]; !both {
-			all = append(all, name)
+// different returns the fields in which two objects differ, in order.
+func different(before, after map[string]any) []string {
+	var names []string
+	for name, current := range after {
+		if old, both := before[name]; !both || !Equal(old, current) {
+			names = append(names, name)
 		}
 	}
-	slices.Sort(all)
-	return all
+	for name := range before {
+		if _, both := after[name]; !both {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // step returns a field's name in its form in a path. A name that is unprintable, or contains a line

@@ -27,7 +27,7 @@ var system = []string{
 // an absent field, because the API server drops nulls. lastApplied may be nil.
 func Apply(observed, lastApplied, desired map[string]any) map[string]any {
 	merged := object(observed, lastApplied, desired)
-	restore(merged, observed)
+	restore(merged, observed, lastApplied, desired)
 	return merged
 }
 
@@ -46,9 +46,9 @@ func Strip(desired map[string]any) {
 	}
 }
 
-// restore restores the fields that an apply never changes.
-func restore(merged, observed map[string]any) {
-	keep(merged, observed, "status")
+// restore restores the fields that an apply never changes, if one of the two others has them.
+func restore(merged, observed, lastApplied, desired map[string]any) {
+	keep(merged, observed, "status", lastApplied, desired)
 	metadata, _ := merged["metadata"].(map[string]any)
 	before, _ := observed["metadata"].(map[string]any)
 	if metadata == nil {
@@ -57,13 +57,19 @@ func restore(merged, observed map[string]any) {
 		}
 		return
 	}
+	last, _ := lastApplied["metadata"].(map[string]any)
+	wanted, _ := desired["metadata"].(map[string]any)
 	for _, field := range system {
-		keep(metadata, before, field)
+		keep(metadata, before, field, last, wanted)
 	}
 }
 
-// keep restores one field.
-func keep(merged, before map[string]any, field string) {
+// keep restores one field. If neither of the two others has it, merged has a copy of it already.
+func keep(merged, before map[string]any, field string, lastApplied, desired map[string]any) {
+	_, applied := lastApplied[field]
+	if _, wanted := desired[field]; !applied && !wanted {
+		return
+	}
 	if value, ok := before[field]; ok {
 		merged[field] = runtime.DeepCopyJSONValue(value)
 	} else {

@@ -57,7 +57,8 @@ func (w *childWarnings) set(child, text string) (isNew bool) {
 // recordWarnings remembers the API server's warnings about a written child until the child is
 // written again. It records an Event for new ones: a field that stays unknown is reported once.
 func (r *run) recordWarnings(ctx context.Context, o act.Outcome) {
-	if o.Object == nil || o.Action.Desired == 0 || o.Action.Verb == plan.Delete {
+	if o.Object == nil || o.Action.Desired == 0 || o.Action.Verb == plan.Delete ||
+		len(o.Warnings) == 0 && len(r.state.warnings) == 0 {
 		return
 	}
 	child, text := o.Action.Ref.String(), strings.ReplaceAll(strings.Join(o.Warnings, ", "), between, ", ")

@@ -79,13 +79,17 @@ func (p *planner) compare(c Child, o *object.Object, known ConvergedAt) error {
 		known = ConvergedAt{}
 	}
 	recreate := c.Kind.Method == Recreate || c.Kind.Method == RollingRecreate
-	rest := ignoredDiff(v.before, v.merged)
-	same := rest == 0 || known.IgnoredDiff == rest
+	same := len(v.fields) == 0
+	if same {
+		known.IgnoredDiff = 0
+	} else if known.IgnoredDiff != 0 {
+		same = known.IgnoredDiff == ignoredDiff(v.before, v.merged)
+	}
 	recorded := v.recorded || known.Unrecorded || recreate && !p.in.Apply.ServerSide
 	switch {
 	case same && recorded:
 		p.converged(c, ConvergedAt{
-			Desired: c.Hash, Version: VersionOf(o.ResourceVersion()), IgnoredDiff: rest, Unrecorded: !v.recorded,
+			Desired: c.Hash, Version: VersionOf(o.ResourceVersion()), IgnoredDiff: known.IgnoredDiff, Unrecorded: !v.recorded,
 		})
 		return nil
 	case recreate && !same:
