@@ -62,6 +62,9 @@ func newClient(config *rest.Config) (*client, error) {
 		return nil, err
 	}
 	transport := c.Client.Transport
+	if transport == nil { // http.DefaultClient
+		transport = http.DefaultTransport
+	}
 	c.Client = &http.Client{Transport: replaying{transport}, Timeout: c.Client.Timeout}
 	return &client{
 		rest: c, transport: transport, limiter: c.GetRateLimiter(), base: *c.Get().AbsPath("/").URL(),

@@ -33,7 +33,6 @@ func twoWays(t testing.TB, config *rest.Config) (ours, clientGo func(context.Con
 	t.Helper()
 	config = dynamic.ConfigFor(config)
 	config.GroupVersion = nil
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return next })
 	c, err := newClient(config)
 	if err != nil {
 		t.Fatal(err)

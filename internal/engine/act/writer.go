@@ -326,10 +326,13 @@ func (w *Writer) start(ctx context.Context, a plan.Action, subresource string) (
 func (w *Writer) end(span trace.Span, a plan.Action, err error) {
 	result := resultOf(err)
 	w.Meter.Wrote(string(a.Verb), result)
+	defer span.End()
+	if !span.IsRecording() {
+		return
+	}
 	span.SetAttributes(attribute.String("hookloop.write.result", result))
 	if err != nil {
 		span.SetAttributes(attribute.String("error.type", result))
 		span.SetStatus(codes.Error, result)
 	}
-	span.End()
 }

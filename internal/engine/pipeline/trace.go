@@ -144,6 +144,17 @@ func (v verdict) failed() bool {
 
 // end ends the sync's span and, if the parent has converged at its generation, the change's.
 func (r *run) end(v verdict) {
+	if r.span.IsRecording() {
+		r.describe(v)
+	}
+	r.span.End()
+	if r.tally.converged && v.retry == nil && !r.isPart() {
+		r.closeChange()
+	}
+}
+
+// describe puts the result into the sync's span.
+func (r *run) describe(v verdict) {
 	r.span.SetAttributes(attribute.String("hookloop.result", v.result),
 		attribute.Int("hookloop.writes", r.tally.writes),
 		attribute.Int("hookloop.children.unchanged", r.tally.unchanged),
@@ -155,10 +166,6 @@ func (r *run) end(v verdict) {
 		r.span.SetStatus(codes.Error, v.result)
 	} else if r.tally.writes == 0 {
 		r.span.SetAttributes(change.NoOp)
-	}
-	r.span.End()
-	if r.tally.converged && v.retry == nil && !r.isPart() {
-		r.closeChange()
 	}
 }
 

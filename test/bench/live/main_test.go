@@ -102,6 +102,9 @@ func checkParts(t *testing.T, p parts) {
 	if got := p.Change.Writes["update configmaps"]; got != p.Inputs {
 		t.Errorf("%s: the audit log has %d ConfigMaps updated, want %d", p.Transport, got, p.Inputs)
 	}
+	if f := p.buildFloors; f.Floor == 0 || f.FloorCPU == 0 || f.Same == 0 || f.SameCPU == 0 {
+		t.Errorf("%s: the floors are %+v, want all", p.Transport, f)
+	}
 	if len(p.Latencies) != p.Rounds || statusWrites(p.Build)+statusWrites(p.Settle) == 0 {
 		t.Errorf("%s: something was not counted: %+v", p.Transport, p)
 	}
@@ -172,6 +175,9 @@ func checkDrift(t *testing.T, d drift) {
 		d.Drift.Received == 0 ||
 		sum(d.Drift.Syncs) == 0 {
 		t.Errorf("%s: something was not counted: %+v", d.Transport, d)
+	}
+	if f := d.buildFloors; f.Floor == 0 || f.FloorCPU == 0 || f.Same == 0 || f.SameCPU == 0 {
+		t.Errorf("%s: the floors are %+v, want all", d.Transport, f)
 	}
 	if len(d.Idle.Writes) > 0 {
 		t.Errorf("%s: touching the parent brought writes %v, want none", d.Transport, d.Idle.Writes)
