@@ -113,9 +113,8 @@ type Queue[K comparable] struct {
 	later   laterHeap[K]
 	serial  uint64
 	// gets counts the keys that were taken.
-	gets uint64
-	// changed is closed and replaced whenever a waiting Get may have something to do.
-	changed chan struct{}
+	gets    uint64
+	waiters waiters
 	closed  bool
 }
 
@@ -158,7 +157,6 @@ func New[K comparable](s Settings) *Queue[K] {
 		metrics:    newMetrics(s.Metrics, s.Name),
 		entries:    map[K]*entry[K]{},
 		working:    map[*entry[K]]struct{}{},
-		changed:    make(chan struct{}),
 	}
 }
 
@@ -210,7 +208,7 @@ func (q *Queue[K]) add(e *entry[K], p Priority, c Cause) {
 // push makes an entry ready under its priority.
 func (q *Queue[K]) push(e *entry[K]) {
 	heap.Push(&q.ready[e.priority], e)
-	q.signal()
+	q.waiters.wakeOne()
 }
 
 // AddAfter makes a key ready after d. Of several waits for one key the earliest stays. It never
@@ -240,7 +238,7 @@ func (q *Queue[K]) addAfter(e *entry[K], d time.Duration, p Priority, c Cause) {
 	default:
 		return
 	}
-	q.signal()
+	q.waiters.wakeFor(due)
 }
 
 // Retry makes a key ready after its exponential backoff: from MinBackoff, doubled with every
@@ -275,35 +273,68 @@ func (q *Queue[K]) Forget(key K) {
 // Get takes the next key, waiting until there is one. It returns false when ctx is done or the
 // queue is shut down.
 func (q *Queue[K]) Get(ctx context.Context) (Item[K], bool) {
+	var w *waiter
 	for ctx.Err() == nil {
-		item, wait, changed, ok := q.take()
-		if ok {
-			return item, true
+		q.mu.Lock()
+		item, ok := q.take()
+		switch {
+		case ok || q.closed:
+			q.leave(w)
+			q.mu.Unlock()
+			return item, ok
+		case w == nil:
+			w = q.waiters.get()
 		}
-		if changed == nil || !q.sleep(ctx, wait, changed) {
-			break
-		}
+		wait := q.rest(w)
+		q.mu.Unlock()
+		q.sleep(ctx, wait, w.wake)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.leave(w)
+	if q.isReady() { // the key for which the waiter may have been woken
+		q.waiters.wakeOne()
 	}
 	return Item[K]{}, false
 }
 
-// take returns the next key, or how long to wait for one (0: until something changes). A nil
-// channel reports that the queue is shut down.
-func (q *Queue[K]) take() (Item[K], time.Duration, <-chan struct{}, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+// rest adds a waiter, and returns the time until a key is due if the waiter has to watch the time.
+func (q *Queue[K]) rest(w *waiter) time.Duration {
+	var due time.Time
+	if len(q.later) > 0 {
+		due = q.later[0].due
+	}
+	if !q.waiters.add(w, due) {
+		return 0
+	}
+	return max(due.Sub(q.clock.Now()), 1)
+}
+
+// leave ends a waiter. If it watched the time, another one does from now on.
+func (q *Queue[K]) leave(w *waiter) {
+	if w == nil {
+		return
+	}
+	q.waiters.free(w)
+	if len(q.later) > 0 && !q.waiters.timed() {
+		q.waiters.wakeOne()
+	}
+}
+
+func (q *Queue[K]) isReady() bool {
+	return slices.ContainsFunc(q.ready[:], func(h readyHeap[K]) bool { return len(h) > 0 })
+}
+
+// take returns the next key if one is ready. The caller holds the lock.
+func (q *Queue[K]) take() (Item[K], bool) {
 	if q.closed {
-		return Item[K]{}, 0, nil, false
+		return Item[K]{}, false
 	}
 	now := q.clock.Now()
 	q.ripen(now)
 	class := q.next(now)
 	if class < 0 {
-		var wait time.Duration
-		if len(q.later) > 0 {
-			wait = q.later[0].due.Sub(now)
-		}
-		return Item[K]{}, wait, q.changed, false
+		return Item[K]{}, false
 	}
 	e := heap.Pop(&q.ready[class]).(*entry[K])
 	q.gets++
@@ -320,7 +351,7 @@ func (q *Queue[K]) take() (Item[K], time.Duration, <-chan struct{}, bool) {
 	}
 	e.causes = causes{}
 	q.metrics.taken(item.Waited)
-	return item, 0, nil, true
+	return item, true
 }
 
 // ripen makes ready the keys that are due.
@@ -354,8 +385,8 @@ func (q *Queue[K]) next(now time.Time) Priority {
 	return class
 }
 
-// sleep waits for a change or for the time; it returns false when ctx is done.
-func (q *Queue[K]) sleep(ctx context.Context, wait time.Duration, changed <-chan struct{}) bool {
+// sleep waits until a waiter is woken, for the time (0 for no limit), or until ctx is done.
+func (q *Queue[K]) sleep(ctx context.Context, wait time.Duration, wake <-chan struct{}) {
 	var due <-chan time.Time
 	if wait > 0 {
 		timer := q.clock.NewTimer(wait)
@@ -364,11 +395,9 @@ func (q *Queue[K]) sleep(ctx context.Context, wait time.Duration, changed <-chan
 	}
 	select {
 	case <-ctx.Done():
-		return false
-	case <-changed:
+	case <-wake:
 	case <-due:
 	}
-	return true
 }
 
 // Done gives a key back that Get handed out.
@@ -427,11 +456,5 @@ func (q *Queue[K]) ShutDown() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
-	q.signal()
-}
-
-// signal wakes every waiting Get.
-func (q *Queue[K]) signal() {
-	close(q.changed)
-	q.changed = make(chan struct{})
+	q.waiters.wakeAll()
 }

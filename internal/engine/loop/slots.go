@@ -35,31 +35,35 @@ type slots struct {
 	idle map[*idleWorker]struct{}
 }
 
-// idleWorker is a worker that waits for a key.
-type idleWorker struct{ callOff context.CancelFunc }
+// idleWorker is a worker that waits for a key. Its context is used for many waits, until it has
+// ended.
+type idleWorker struct {
+	resting context.Context //nolint:containedctx // of one wait after the other, to make it once
+	callOff context.CancelFunc
+}
 
 func newSlots(workers int, waits WaitLimit, spawn func()) *slots {
 	return &slots{waits: waits, most: workers * waitsPerWorker, spawn: spawn, idle: map[*idleWorker]struct{}{}}
 }
 
-// rest notes that a worker waits for a key. The context ends when its slot is needed by a reconcile
-// that comes back, immediately if one came back while no worker was idle.
-func (s *slots) rest(ctx context.Context) (context.Context, *idleWorker) {
-	ctx, cancel := context.WithCancel(ctx)
-	w := &idleWorker{callOff: cancel}
+// rest notes that a worker waits for a key. The context of w ends when its slot is needed by a
+// reconcile that comes back, immediately if one came back while no worker was idle.
+func (s *slots) rest(ctx context.Context, w *idleWorker) context.Context {
+	if w.resting == nil || w.resting.Err() != nil {
+		w.resting, w.callOff = context.WithCancel(ctx)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.idle[w] = struct{}{}; len(s.back) > 0 {
-		cancel()
+		w.callOff()
 	}
-	return ctx, w
+	return w.resting
 }
 
 // rested notes that a worker no longer waits.
 func (s *slots) rested(w *idleWorker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w.callOff()
 	delete(s.idle, w)
 }
 
@@ -147,38 +151,48 @@ func Wait(ctx context.Context, size func() int64) (done func()) {
 		return func() {}
 	}
 	w := &slowWait{slots: s.slots, size: size}
-	timer := s.clock.NewTimer(slowAfter)
-	ended := make(chan struct{})
-	var wait sync.WaitGroup
-	wait.Go(func() {
-		select {
-		case <-timer.C():
-			w.begin()
-		case <-ended:
-		}
-	})
+	timer := afterFunc(s.clock, slowAfter, w.begin)
 	return func() {
 		timer.Stop()
-		close(ended)
-		wait.Wait()
 		w.end()
 	}
 }
 
-// slowWait is the wait of one reconcile.
-type slowWait struct {
-	slots    *slots
-	size     func() int64
-	bytes    int64
-	released bool
+// afterFunc calls f after a time in a goroutine of its own, so that a wait without one costs a
+// timer only. A clock of a test that has no such timers is not used.
+func afterFunc(c clock.Clock, after time.Duration, f func()) clock.Timer {
+	if c, ok := c.(clock.WithDelayedExecution); ok {
+		return c.AfterFunc(after, f)
+	}
+	return clock.RealClock{}.AfterFunc(after, f)
 }
 
+// slowWait is the wait of one reconcile.
+type slowWait struct {
+	slots *slots
+	size  func() int64
+
+	mu       sync.Mutex // guards the fields below
+	bytes    int64
+	released bool
+	ended    bool
+}
+
+// begin gives the slot to another reconcile, unless the wait has ended meanwhile.
 func (w *slowWait) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return
+	}
 	w.bytes = w.size()
 	w.released = w.slots.release(w.bytes)
 }
 
 func (w *slowWait) end() {
+	w.mu.Lock()
+	w.ended = true
+	w.mu.Unlock()
 	if w.released {
 		w.slots.regain(w.bytes)
 	}

@@ -26,7 +26,8 @@ func TestReturnBetweenTwoRests(t *testing.T) {
 		back = len(s.back)
 		s.mu.Unlock()
 	}
-	resting, idle := s.rest(t.Context())
+	idle := &idleWorker{}
+	resting := s.rest(t.Context(), idle)
 	if resting.Err() == nil {
 		t.Error("the worker waits for a key, and the reconcile for the worker")
 	}

@@ -64,8 +64,10 @@ func (c *Loop[K]) drain(ctx context.Context, wait *sync.WaitGroup, cancel contex
 // worker reconciles keys one after the other. It holds a slot, and ends if a reconcile that comes
 // back needs the slot.
 func (c *Loop[K]) worker(ctx, drainCtx context.Context) {
+	idle := &idleWorker{callOff: func() {}}
+	defer func() { idle.callOff() }()
 	for ctx.Err() == nil {
-		c.turn(ctx, drainCtx)
+		c.turn(ctx, drainCtx, idle)
 		if c.slots.yield() {
 			return
 		}
@@ -74,8 +76,8 @@ func (c *Loop[K]) worker(ctx, drainCtx context.Context) {
 }
 
 // turn waits for a key and reconciles it.
-func (c *Loop[K]) turn(ctx, drainCtx context.Context) {
-	resting, idle := c.slots.rest(ctx)
+func (c *Loop[K]) turn(ctx, drainCtx context.Context, idle *idleWorker) {
+	resting := c.slots.rest(ctx, idle)
 	done, ok := c.await(resting)
 	if !ok {
 		c.slots.rested(idle)

@@ -21,6 +21,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/internal/protocol/decode"
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/transports/answers"
 	"github.com/hookloop/hookloop/internal/transports/budget"
 	"github.com/hookloop/hookloop/internal/transports/codec"
 	"github.com/hookloop/hookloop/internal/transports/endpoint"
@@ -39,6 +40,7 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // MaxMessageBytes bounds a question and an answer.
@@ -80,6 +82,7 @@ type client struct {
 	memory      *budget.Share // for answers; nil means no limit
 	expected    atomic.Int64  // answer size to reserve before a call
 	large       chan struct{} // a semaphore of 1: held while a large answer is received
+	answers     *answers.Cache
 }
 
 // Transport opens hooks. The zero value is ready to use. Hooks of one controller at one address
@@ -142,9 +145,13 @@ func (t *Transport) open(s hook.Settings, c *config, address string, timeout tim
 		connections: conns,
 		memory:      t.Memory.Share(budget.Decoding),
 	}
-	unary.large = make(chan struct{}, 1)
+	unary.large, unary.answers = make(chan struct{}, 1), answers.New(t.Memory.Share(budget.Answers))
+	closeUnary := func() error { unary.answers.Close(); return conns.Close() }
 	if c.Mode == unaryMode {
-		return &hook.Opened{Hook: unary, Address: address, Timeout: timeout, Close: conns.Close, Probe: conns.reach}, nil
+		return &hook.Opened{
+			Hook: unary, Address: address, Timeout: timeout, Forget: unary.answers.Forget,
+			Close: closeUnary, Probe: conns.reach,
+		}, nil
 	}
 	d := t.share(s, c, dialled, keyring)
 	stopWatching := func() {}
@@ -160,9 +167,9 @@ func (t *Transport) open(s hook.Settings, c *config, address string, timeout tim
 		Hook:    mode,
 		Address: address,
 		Timeout: timeout,
-		Forget:  d.pool.Forgets(s),
+		Forget:  unary.forgets(d.pool.Forgets(s)),
 		Probe:   mode.probe,
-		Close:   func() error { stopWatching(); t.release(d); return conns.Close() },
+		Close:   func() error { stopWatching(); t.release(d); return closeUnary() },
 	}, nil
 }
 
@@ -291,17 +298,37 @@ func (c *client) call(ctx context.Context, q *hook.Question, options ...grpc.Cal
 		return nil, err
 	}
 	span.SetAttributes(attribute.Int("hookloop.hook.response_bytes", len(raw.Data)))
+	answer := c.answers.Get(q, raw.Data)
+	if answer == nil {
+		if answer, err = c.decode(call, raw, lease); err != nil {
+			lease.Release()
+			return nil, err
+		}
+		c.answers.Put(q, raw.Data, answer)
+	}
+	hook.Hold(ctx, lease.Release)
+	return answer, nil
+}
+
+// decode decodes a response that differs from the previous one.
+func (c *client) decode(call codec.Call, raw *codec.Raw, lease *budget.Lease) (*hook.Answer, error) {
 	if err := raw.Build(call.Response, lease, c.memory.MessageLimit()); err != nil {
-		lease.Release()
 		return nil, c.decodeError(err)
 	}
 	answer, err := codec.Answer(call.Response)
 	if err != nil {
-		lease.Release()
 		return nil, &invalid{err}
 	}
-	hook.Hold(ctx, lease.Release)
 	return answer, nil
+}
+
+// forgets returns a function that forgets the answers about a parent, or one of its parts, and
+// calls next.
+func (c *client) forgets(next func(types.UID, string)) func(types.UID, string) {
+	return func(parent types.UID, part string) {
+		c.answers.Forget(parent, part)
+		next(parent, part)
+	}
 }
 
 // invalid marks an error in an answer's content, as opposed to a failed call.

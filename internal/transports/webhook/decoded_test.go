@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/internal/transports/budget"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // crowd is a response with n children, of which the first has a text.
@@ -81,29 +80,6 @@ func TestAnEqualAnswerIsDecodedOnce(t *testing.T) {
 	h.Forget(observed(t).Parent.UID(), "")
 	if u := used(b, budget.Answers); u.Bytes != 0 {
 		t.Errorf("%d bytes of a parent that is gone are kept", u.Bytes)
-	}
-}
-
-// TestDecodedAnswersAreBounded keeps answers about more parents than the bound has room for.
-func TestDecodedAnswersAreBounded(t *testing.T) {
-	k := newDecodedCache(nil)
-	data := make([]byte, 5<<20)
-	for i := range 20 {
-		q := observed(t)
-		k.put(q, data, &hook.Answer{})
-		k.mu.Lock()
-		e := k.answers[decodedKeyOf(q)]
-		delete(k.answers, decodedKeyOf(q))
-		e.Value.(*decodedAnswer).key.parent = types.UID(fmt.Sprint("u", i))
-		k.answers[e.Value.(*decodedAnswer).key] = e
-		k.mu.Unlock()
-	}
-	if k.bytes > maxDecodedBytes || len(k.answers) != maxDecodedBytes/len(data) || k.order.Len() != len(k.answers) {
-		t.Errorf("%d bytes of %d answers are kept", k.bytes, len(k.answers))
-	}
-	k.shrink(int64(len(data)))
-	if len(k.answers) != 1 || k.bytes != len(data) {
-		t.Errorf("%d bytes of %d answers are left", k.bytes, len(k.answers))
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/protocol/decode"
+	"github.com/hookloop/hookloop/internal/transports/answers"
 	"github.com/hookloop/hookloop/internal/transports/budget"
 	"github.com/hookloop/hookloop/internal/transports/endpoint"
 	"go.opentelemetry.io/otel/attribute"
@@ -51,7 +52,7 @@ type client struct {
 	timeout     time.Duration
 	connections *connections
 	etags       *etagCache
-	decoded     *decodedCache
+	decoded     *answers.Cache
 	memory      *budget.Share // for reading and decoding answers; nil means no limit
 	largeReads  chan struct{} // a semaphore of 1: held while a large answer is read
 }
@@ -92,10 +93,10 @@ func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 	if h.connections, err = c.connections(s, address, h.timeout, t.Secrets); err != nil {
 		return nil, err
 	}
-	h.decoded = newDecodedCache(t.Memory.Share(budget.Answers))
+	h.decoded = answers.New(t.Memory.Share(budget.Answers))
 	return &hook.Opened{
-		Hook: h, Address: redacted(address), Timeout: h.timeout, Forget: h.decoded.forget,
-		Close: func() error { h.connections.close(); h.etags.close(); h.decoded.close(); return nil },
+		Hook: h, Address: redacted(address), Timeout: h.timeout, Forget: h.decoded.Forget,
+		Close: func() error { h.connections.close(); h.etags.close(); h.decoded.Close(); return nil },
 	}, nil
 }
 
@@ -158,7 +159,7 @@ func (c *client) answer(
 	}
 	data := last.body
 	if !unchanged(last.tag, response) {
-		if data, err = c.body(ctx, response, lease, c.decoded.sizeOf(q)); err != nil {
+		if data, err = c.body(ctx, response, lease, c.decoded.SizeOf(q)); err != nil {
 			lease.Release()
 			return nil, err
 		}
@@ -166,13 +167,13 @@ func (c *client) answer(
 			defer releaseBuffer(data)
 		}
 	}
-	answer := c.decoded.get(q, data)
+	answer := c.decoded.Get(q, data)
 	if answer == nil {
 		if answer, err = c.decode(q, data, lease); err != nil {
 			lease.Release()
 			return nil, err
 		}
-		c.decoded.put(q, data, answer)
+		c.decoded.Put(q, data, answer)
 	}
 	hook.Hold(ctx, lease.Release)
 	if !unchanged(last.tag, response) {
