@@ -108,6 +108,7 @@ type Queue[K comparable] struct {
 	// entries are all keys that are ready, in work or waiting for their time.
 	// Invariant: a key with work set is in no heap.
 	entries map[K]*entry[K]
+	most    int                    // the largest number of entries since they were none
 	working map[*entry[K]]struct{} // those that a worker has
 	ready   [Resync + 1]readyHeap[K]
 	later   laterHeap[K]
@@ -178,6 +179,7 @@ func (q *Queue[K]) entry(key K) *entry[K] {
 			e.text = fmt.Sprintf("%#v", key)
 		}
 		q.entries[key] = e
+		q.most = max(q.most, len(q.entries))
 	}
 	return e
 }
@@ -423,8 +425,24 @@ func (q *Queue[K]) Done(key K) {
 func (q *Queue[K]) drop(e *entry[K]) {
 	if !e.work && e.at < 0 && e.delayed == nil && e.failures == 0 {
 		delete(q.entries, e.key)
+		q.shrink()
 	}
 }
+
+// shrink gives back the memory of a burst: maps and slices keep the room for all keys that they
+// once had.
+func (q *Queue[K]) shrink() {
+	if len(q.entries) > 0 || q.most < minBurst {
+		return
+	}
+	q.entries, q.later, q.most = map[K]*entry[K]{}, nil, 0
+	for class := range q.ready {
+		q.ready[class] = nil
+	}
+}
+
+// minBurst is the number of keys from which on their room is given back when all of them are done.
+const minBurst = 256
 
 // Len is the number of keys that are ready.
 func (q *Queue[K]) Len() int {

@@ -48,8 +48,8 @@ func (s *Store) AddIndex(i *Index) (release func()) {
 	x := s.indexes[i]
 	if x == nil {
 		x = &indexed{values: map[string]*ownedSet{}}
-		for key, o := range s.all {
-			x.put(i, key, o)
+		for o := range s.all.all() {
+			x.put(i, idOf(o), o)
 		}
 		if s.indexes == nil {
 			s.indexes = map[*Index]*indexed{}
@@ -95,7 +95,7 @@ func (s *Store) by(i *Index, value string) []*object.Object {
 // scan is by without the index.
 func (s *Store) scan(i *Index, value string) []*object.Object {
 	var found []*object.Object
-	for _, o := range s.all {
+	for o := range s.all.all() {
 		if slices.Contains(i.values(o), value) {
 			found = append(found, o)
 		}

@@ -29,7 +29,7 @@ type Store struct {
 
 	mu sync.RWMutex // guards the fields below
 	// Invariant: every object of all is in exactly one of owned and orphaned.
-	all      group
+	all      table
 	owned    map[types.UID]*ownedSet
 	orphaned labelIndex
 	// selectable has all objects; it is not made before its first read.
@@ -42,7 +42,7 @@ type Store struct {
 
 // NewStore makes a Store that knows no objects: it gives a View after the first Replace.
 func NewStore(r object.Resource) *Store {
-	return &Store{resource: r, all: group{}, owned: map[types.UID]*ownedSet{}, orphaned: newLabelIndex()}
+	return &Store{resource: r, owned: map[types.UID]*ownedSet{}, orphaned: newLabelIndex()}
 }
 
 // View reads the store. The error is an *Error until the first Replace.
@@ -64,7 +64,7 @@ func (s *Store) step(o, current *object.Object) Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rv = max(s.rv, version(o.ResourceVersion()))
-	old := s.all[idOf(o)]
+	old := s.all.get(idOf(o))
 	s.replace(old, current)
 	return Change{old, current}
 }
@@ -94,14 +94,16 @@ func (s *Store) Replace(objects []*object.Object, resourceVersion string) []Chan
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var changes []Change
-	for key, old := range s.all {
-		if next[key] == nil {
-			s.replace(old, nil)
+	for old := range s.all.all() {
+		if next[idOf(old)] == nil {
 			changes = append(changes, Change{old, nil})
 		}
 	}
+	for _, gone := range changes {
+		s.replace(gone.Old, nil)
+	}
 	for key, o := range next {
-		old := s.all[key]
+		old := s.all.get(key)
 		if old != nil && old.UID() == o.UID() && old.ResourceVersion() == o.ResourceVersion() {
 			continue
 		}
@@ -117,7 +119,9 @@ func (s *Store) Replace(objects []*object.Object, resourceVersion string) []Chan
 func (s *Store) replace(old, current *object.Object) {
 	if old != nil {
 		key := idOf(old)
-		delete(s.all, key)
+		if current == nil || idOf(current) != key {
+			s.all.remove(key)
+		}
 		s.bytes -= old.Held()
 		if ref := old.ControllerRef(); ref != nil {
 			s.own(ref.UID, key, nil)
@@ -133,7 +137,7 @@ func (s *Store) replace(old, current *object.Object) {
 	}
 	if current != nil {
 		key := idOf(current)
-		s.all[key] = current
+		s.all.put(current)
 		s.bytes += current.Held()
 		if ref := current.ControllerRef(); ref != nil {
 			s.own(ref.UID, key, current)
@@ -178,7 +182,7 @@ func remove(index map[string]group, at string, key id) {
 func (s *Store) get(key id) *object.Object {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.all[key]
+	return s.all.get(key)
 }
 
 func (s *Store) ownedBy(owner types.UID) []*object.Object {
@@ -218,7 +222,7 @@ func (s *Store) makeSelectable() {
 		return
 	}
 	s.selectable = newLabelIndex()
-	for _, o := range s.all {
+	for o := range s.all.all() {
 		s.selectable.add(o)
 	}
 }
@@ -240,9 +244,9 @@ func (s *Store) match(x *labelIndex, namespace string, selector labels.Selector)
 func (s *Store) list(namespace string) []*object.Object {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	all := make([]*object.Object, 0, len(s.all))
-	for key, o := range s.all {
-		if namespace == "" || key.namespace == namespace {
+	all := make([]*object.Object, 0, s.all.taken)
+	for o := range s.all.all() {
+		if namespace == "" || o.Namespace() == namespace {
 			all = append(all, o)
 		}
 	}
@@ -266,5 +270,5 @@ func (s *Store) seen() uint64 {
 func (s *Store) Size() (objects, bytes int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return len(s.all), s.bytes
+	return s.all.taken, s.bytes
 }

@@ -70,11 +70,12 @@ type Breaker struct {
 	// strikes counts trips without a quiet Window between them; each halves the limit.
 	strikes  int
 	closedAt time.Time
-	fields   map[Field]*counters
+	fields   []counters
 }
 
 // counters count the rewrites of one field.
 type counters struct {
+	field Field
 	// all counts every rewrite, driven only those without a change of another object as their cause.
 	all, driven bucket
 }
@@ -119,7 +120,7 @@ func (b *Breaker) tries(f Field) bool { return b.phase == trial && b.syncs > 1 &
 
 // full reports whether a field has reached its limit of rewrites.
 func (b *Breaker) full(s Settings, now time.Time, f Field) bool {
-	c := b.fields[f]
+	c := b.find(f)
 	return c != nil && c.driven.at(s, now) > float64(b.limit(s, now))-1
 }
 
@@ -167,8 +168,8 @@ func (b *Breaker) Busy(s Settings, now time.Time, o object.Ref) bool { return b.
 // rewrites.
 func (b *Breaker) hot(s Settings, now time.Time, o object.Ref) bool {
 	enough := float64(max(2, s.Limit/10))
-	for f, c := range b.fields {
-		if covers(f.Ref, o) && c.all.at(s, now) >= enough {
+	for _, c := range b.fields {
+		if covers(c.field.Ref, o) && c.all.at(s, now) >= enough {
 			return true
 		}
 	}
@@ -178,29 +179,39 @@ func (b *Breaker) hot(s Settings, now time.Time, o object.Ref) bool {
 // counters returns the counters of a field. With too many fields, it drops the one with the fewest
 // rewrites.
 func (b *Breaker) counters(s Settings, now time.Time, f Field) *counters {
-	if c := b.fields[f]; c != nil {
+	if c := b.find(f); c != nil {
 		return c
 	}
-	if b.fields == nil {
-		b.fields = map[Field]*counters{}
-	}
 	if len(b.fields) >= maxFields {
-		delete(b.fields, b.coldest(s, now))
+		at := b.coldest(s, now)
+		b.fields = slices.Delete(b.fields, at, at+1)
 	}
-	c := &counters{}
-	b.fields[f] = c
-	return c
+	b.fields = append(b.fields, counters{field: f})
+	return &b.fields[len(b.fields)-1]
 }
 
-func (b *Breaker) coldest(s Settings, now time.Time) (coldest Field) {
+// find returns the counters of a field; nil if it has none.
+func (b *Breaker) find(f Field) *counters {
+	for i := range b.fields {
+		if b.fields[i].field == f {
+			return &b.fields[i]
+		}
+	}
+	return nil
+}
+
+func (b *Breaker) coldest(s Settings, now time.Time) (coldest int) {
 	least := -1.
-	for f, c := range b.fields {
-		if level := c.all.at(s, now); least < 0 || level < least {
-			coldest, least = f, level
+	for i := range b.fields {
+		if level := b.fields[i].all.at(s, now); least < 0 || level < least {
+			coldest, least = i, level
 		}
 	}
 	return coldest
 }
+
+// Rest drops the causes of the sync, which has ended.
+func (b *Breaker) Rest() { b.causes = nil }
 
 // Quiet ends a successful sync without a rewrite: it closes a circuit in trial. It reports whether
 // the Breaker has no state left, so that it may be dropped.
@@ -209,11 +220,7 @@ func (b *Breaker) Quiet(s Settings, now time.Time) bool {
 		b.phase, b.closedAt = closed, now
 	}
 	b.limit(s, now)
-	for f, c := range b.fields {
-		if c.all.at(s, now) == 0 {
-			delete(b.fields, f)
-		}
-	}
+	b.fields = slices.DeleteFunc(b.fields, func(c counters) bool { return c.all.at(s, now) == 0 })
 	return b.phase == closed && b.strikes == 0 && len(b.fields) == 0
 }
 

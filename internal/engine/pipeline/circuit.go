@@ -56,6 +56,13 @@ func (c *circuitState) answered(by string) {
 	}
 }
 
+// rest drops what only a sync needs.
+func (c *circuitState) rest() {
+	if c.breaker != nil {
+		c.breaker.Rest()
+	}
+}
+
 // isOpen reports whether the parent's writes pause, or are tried again after a pause.
 func (c *circuitState) isOpen() bool { return c.breaker != nil && c.breaker.Open() }
 

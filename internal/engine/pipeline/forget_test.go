@@ -62,7 +62,7 @@ func TestForgetLeavesNothing(t *testing.T) {
 	states := func() []string {
 		return mentions.Of(p.states, "web")
 	}
-	if n := len(states()); n < 5 {
+	if n := len(states()); n < 4 {
 		t.Fatalf("%d places mention the parent before it is gone, want some: %v", n, states())
 	}
 	uid := w.parent.UID()

@@ -58,7 +58,7 @@ func (s *parentState) setParent(uid types.UID) (earlier types.UID) {
 
 // size returns the approximate size of the state in bytes, without the parts that are always small.
 func (s *parentState) size() int64 {
-	return int64(s.previous.Bytes() + s.converged.Bytes() + len(s.status.answer) + s.warnings.bytes())
+	return int64(s.previous.Bytes() + s.converged.Bytes() + s.warnings.bytes())
 }
 
 // keyState is a parentState with its place in states.
@@ -155,6 +155,7 @@ func (s *states) release(key hook.Key) {
 	s.mu.Lock()
 	if state := s.byKey[key]; state != nil {
 		state.previous.Rest()
+		state.circuit.rest()
 		s.uses.end(state)
 	}
 	total := s.uses.total

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/plan"
@@ -16,23 +17,29 @@ import (
 type reachedStatus struct {
 	// desired is a hash (statusHash).
 	desired uint64
-	// answer is the parent's status as JSON; it differs from the desired one if the server drops or
-	// changes values.
-	answer string
+	// answer is a hash of the parent's status as JSON; that differs from the desired one if the
+	// server drops or changes values.
+	answer uint64
 	known  bool
 }
 
 // holds reports whether the desired status was written or found equal, and the parent's status has
 // not changed since.
 func (s *reachedStatus) holds(parent *object.Object, desired uint64) bool {
+	return s.known && s.desired == desired && s.answer == presentStatus(parent)
+}
+
+var statusSeed = maphash.MakeSeed()
+
+// presentStatus returns a hash of a parent's status as JSON.
+func presentStatus(parent *object.Object) uint64 {
 	present, _ := parent.Field("status")
-	return s.known && s.desired == desired && s.answer == string(present)
+	return maphash.Bytes(statusSeed, present)
 }
 
 // set notes that parent has the desired status, as far as the server accepts it.
 func (s *reachedStatus) set(parent *object.Object, desired uint64) {
-	present, _ := parent.Field("status")
-	*s = reachedStatus{desired: desired, answer: string(present), known: true}
+	*s = reachedStatus{desired: desired, answer: presentStatus(parent), known: true}
 }
 
 // statusHash hashes a desired status and the conditions that are put into it, which name the

@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/mapper"
 	"github.com/hookloop/hookloop/engine/object"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // uidLabel is the label of children if the selector of their parent is generated (compatibility:
@@ -21,13 +23,21 @@ const uidLabel = "controller-uid"
 // concurrent use.
 type Selectors struct {
 	generate bool
-	index    *mapper.Selectors[hook.Key]
+	// index has the selectors of all parents; it is nil if they are generated.
+	index *mapper.Selectors[hook.Key]
+
+	mu sync.RWMutex // guards parents
+	// parents are those with a generated selector, by the UID that it requires.
+	parents map[types.UID]*object.Object
 }
 
 // NewSelectors returns an empty index. If generate is set, the selector of a parent is the label
 // controller-uid=<the parent's UID>, else it is the parent's spec.selector.
 func NewSelectors(generate bool) *Selectors {
-	return &Selectors{generate: generate, index: mapper.NewSelectors[hook.Key]()}
+	if generate {
+		return &Selectors{generate: true, parents: map[types.UID]*object.Object{}}
+	}
+	return &Selectors{index: mapper.NewSelectors[hook.Key]()}
 }
 
 // Generated reports whether the selectors are generated.
@@ -81,6 +91,10 @@ func specSelector(parent *object.Object) (labels.Selector, error) {
 
 // Track updates the index after an event of a parent. It is a mapper.Func that returns no keys.
 func (s *Selectors) Track(old, current *object.Object) []hook.Key {
+	if s.generate {
+		s.trackUID(old, current)
+		return nil
+	}
 	if current == nil {
 		s.index.Delete(hook.ParentKey(old.Ref()))
 		return nil
@@ -103,8 +117,48 @@ func (s *Selectors) same(old, current *object.Object) bool {
 	if old == nil || old.UID() != current.UID() || old.Deleting() != current.Deleting() {
 		return false
 	}
-	return s.generate || current.Generation() != 0 && old.Generation() == current.Generation()
+	return current.Generation() != 0 && old.Generation() == current.Generation()
+}
+
+// trackUID is Track of a parent with a generated selector.
+func (s *Selectors) trackUID(old, current *object.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old != nil {
+		delete(s.parents, old.UID()) // the key, too, is a part of the old object
+	}
+	if current != nil && !current.Deleting() {
+		s.parents[current.UID()] = current
+	}
 }
 
 // Orphans returns the mapper from an orphan to the parents with a selector that matches it.
-func (s *Selectors) Orphans() mapper.Func[hook.Key] { return mapper.Orphans(s.index) }
+func (s *Selectors) Orphans() mapper.Func[hook.Key] {
+	if !s.generate {
+		return mapper.Orphans(s.index)
+	}
+	return func(old, current *object.Object) []hook.Key {
+		var keys []hook.Key
+		for _, o := range []*object.Object{old, current} {
+			if o == nil || o.ControllerRef() != nil {
+				continue
+			}
+			if parent := s.selecting(o); parent != nil {
+				keys = append(keys, hook.ParentKey(parent.Ref()))
+			}
+		}
+		return keys
+	}
+}
+
+// selecting returns the parent with a generated selector that matches an object; nil if there is
+// none. A parent in a namespace selects objects of that namespace.
+func (s *Selectors) selecting(o *object.Object) *object.Object {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	parent := s.parents[types.UID(o.Labels()[uidLabel])]
+	if parent == nil || parent.Namespace() != "" && parent.Namespace() != o.Namespace() {
+		return nil
+	}
+	return parent
+}

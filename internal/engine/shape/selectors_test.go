@@ -104,3 +104,47 @@ func TestTrack(t *testing.T) {
 		}
 	}
 }
+
+// TestTrackOfGeneratedSelectors finds a parent by its UID in the label of an orphan: in the
+// parent's namespace, or in all if it is cluster-scoped, until it is deleted or replaced.
+func TestTrackOfGeneratedSelectors(t *testing.T) {
+	s := NewSelectors(true)
+	parent := func(namespace, uid, more string) *object.Object {
+		return parse(t, `{"apiVersion":"v1","kind":"P","metadata":{"name":"p","namespace":%q,"uid":%q%s}}`,
+			namespace, uid, more)
+	}
+	first, second, everywhere := parent("shop", "one", ""), parent("shop", "two", ""), parent("", "all", "")
+	const ownedByX = `,"ownerReferences":[{"apiVersion":"v1","kind":"X","name":"x","uid":"x","controller":true}]`
+	steps := []struct {
+		name         string
+		old, current *object.Object
+		want         string // the UIDs by which orphans in the namespaces shop and else find a parent
+	}{
+		{"a parent appears", nil, first, "one/shop"},
+		{"it changes", first, parent("shop", "one", `,"generation":2`), "one/shop"},
+		{"one without a namespace appears", nil, everywhere, "one/shop all/shop all/else"},
+		{"the first one is replaced", first, second, "two/shop all/shop all/else"},
+		{"it is being deleted", second, parent("shop", "two", deleting), "all/shop all/else"},
+		{"the other one is gone", everywhere, nil, ""},
+	}
+	for _, step := range steps {
+		if keys := s.Track(step.old, step.current); keys != nil {
+			t.Errorf("%s: Track = %v, want no keys", step.name, keys)
+		}
+		var found []string
+		for _, uid := range []string{"one", "two", "all", "none"} {
+			for _, namespace := range []string{"shop", "else"} {
+				const child = `{"apiVersion":"v1","kind":"C","metadata":{"name":"c","namespace":%q,"labels":{%q:%q}%s}}`
+				if len(s.Orphans()(nil, parse(t, child, namespace, uidLabel, uid, ""))) > 0 {
+					found = append(found, uid+"/"+namespace)
+				}
+				if keys := s.Orphans()(nil, parse(t, child, namespace, uidLabel, uid, ownedByX)); len(keys) > 0 {
+					t.Errorf("%s: an object with an owner brings the keys %v", step.name, keys)
+				}
+			}
+		}
+		if got := strings.Join(found, " "); got != step.want {
+			t.Errorf("%s: found %q, want %q", step.name, got, step.want)
+		}
+	}
+}
