@@ -69,6 +69,16 @@ func (s *stage) drift(ctx context.Context, n int) (drift, error) {
 	if _, err := v.awaitAll(ctx, n, text); err != nil {
 		return d, err
 	}
+	err = s.profiled(ctx, "build", func(round int) error {
+		if err := s.create(ctx, crowds, namespace, s.parent(fmt.Sprintf("again-%d", round), n, text)); err != nil {
+			return err
+		}
+		_, err := v.awaitAll(ctx, (round+2)*n, text)
+		return err
+	})
+	if err != nil {
+		return d, err
+	}
 	err = d.end(ctx, s, n)
 	return d, err
 }

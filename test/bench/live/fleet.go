@@ -60,6 +60,12 @@ func (s *stage) fleet(ctx context.Context) (fleet, error) {
 	if err != nil {
 		return f, err
 	}
+	err = s.profiled(ctx, "converge", func(round int) error {
+		return s.create(ctx, crowds, namespace, s.parent(parentName(s.parents+round), perParent, text))
+	})
+	if err != nil {
+		return f, err
+	}
 	f.Floor, err = s.floorAgain(ctx, perParent*s.parents)
 	return f, err
 }

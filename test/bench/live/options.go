@@ -64,7 +64,7 @@ func parse(args []string) (options, error) {
 	flags.BoolVar(&o.json, "json", false, "print JSON instead of tables")
 	flags.StringVar(&o.svg, "svg", "", "folder for the curves as SVG files")
 	flags.StringVar(&o.profile, "profile", "",
-		"folder for CPU profiles: of the engine under drift and idle syncs, taken after the measurement, and of the hook")
+		"folder for CPU profiles: of the engine under each workload, taken after the measurement, and of the hook")
 	flags.StringVar(&o.hook, "hook", serve.Program("bench-hook"), "the hook's program")
 	flags.StringVar(&o.bare, "bare", serve.Program("bench-bare"), "the bare client's program")
 	if err := flags.Parse(args); err != nil {
