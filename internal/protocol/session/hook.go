@@ -265,15 +265,11 @@ func (w *Work) desired(response proto.Message) (*streamv1.Desired, *itemList, er
 	if want := w.method.response(); response.ProtoReflect().Descriptor() != want.ProtoReflect().Descriptor() {
 		return nil, nil, fmt.Errorf("got a response of type %T, expected %T", response, want)
 	}
-	var items []item
+	var objects []*hookv1.DesiredObject
 	if field := w.method.desired(response); field != nil {
-		objects := *field
+		objects = *field
 		*field = nil
 		defer func() { *field = objects }()
-		var err error
-		if items, err = w.items(objects); err != nil {
-			return nil, nil, err
-		}
 	}
 	envelope, err := canonical.Marshal(response)
 	if err != nil {
@@ -284,8 +280,16 @@ func (w *Work) desired(response proto.Message) (*streamv1.Desired, *itemList, er
 	if w.about != nil && len(w.holds) > 0 && w.about.list != nil && w.about.list.digest.is(w.holds) {
 		before, d.Base = w.about.list, w.holds
 	}
-	var list *itemList
-	list, d.Pieces = difference(before, items)
+	list := before
+	if before.has(objects) { // as after most events
+		d.Pieces = before.whole()
+	} else {
+		items, err := w.items(objects)
+		if err != nil {
+			return nil, nil, err
+		}
+		list, d.Pieces = difference(before, items)
+	}
 	d.Digest = list.digest.wire()
 	return d, list, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
@@ -38,6 +39,19 @@ func (l *itemList) bytes() int {
 		return 0
 	}
 	return l.size
+}
+
+// has reports whether the list has exactly these messages, in this order. A nil list has none.
+func (l *itemList) has(messages []*hookv1.DesiredObject) bool {
+	return l != nil && len(messages) > 0 && slices.EqualFunc(l.items, messages,
+		func(i item, m *hookv1.DesiredObject) bool { return i.message == m })
+}
+
+// whole returns the pieces of a list that is equal to this one, which is not empty.
+func (l *itemList) whole() []*streamv1.Piece {
+	//nolint:gosec // bounded by the size of a message
+	all := &streamv1.Run{Count: uint32(len(l.items))}
+	return []*streamv1.Piece{{Content: &streamv1.Piece_Keep{Keep: all}}}
 }
 
 // add appends an item. linked reports that its link is already correct.

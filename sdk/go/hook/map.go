@@ -105,7 +105,7 @@ type mapMessage interface {
 }
 
 // newMapRequest decodes a request. The input may be absent in requests to Finalize and Tombstone.
-func newMapRequest(m mapMessage, input *hookv1.Object) (*MapRequest, error) {
+func newMapRequest(ctx context.Context, m mapMessage, input *hookv1.Object) (*MapRequest, error) {
 	req := &MapRequest{MapKey: m.GetMapKey()}
 	var err error
 	if req.Controller, err = decodeObject(m.GetController()); err != nil {
@@ -119,7 +119,7 @@ func newMapRequest(m mapMessage, input *hookv1.Object) (*MapRequest, error) {
 			return nil, fmt.Errorf("input: %w", err)
 		}
 	}
-	if req.Outputs, err = decodeGroups(m.GetOutputs(), req.Parent); err != nil {
+	if req.Outputs, err = decodeGroups(ctx, m.GetOutputs(), req.Parent); err != nil {
 		return nil, fmt.Errorf("outputs %w", err)
 	}
 	req.Related, err = decodeAllRelated(m.GetRelated(), req.Parent)

@@ -44,7 +44,7 @@ func (s mapper) Map(ctx context.Context, m *mapv1.MapRequest) (*mapv1.MapRespons
 	if s.hook.Map == nil {
 		return nil, notServed("Map")
 	}
-	req, err := newMapRequest(m, m.GetInput())
+	req, err := newMapRequest(ctx, m, m.GetInput())
 	if err != nil {
 		return nil, statusOf(err)
 	}
@@ -59,7 +59,7 @@ func (s mapper) Tombstone(ctx context.Context, m *mapv1.TombstoneRequest) (*mapv
 	if s.hook.Tombstone == nil {
 		return nil, notServed("Tombstone")
 	}
-	req, err := newMapRequest(m, nil)
+	req, err := newMapRequest(ctx, m, nil)
 	if err != nil {
 		return nil, statusOf(err)
 	}
@@ -74,7 +74,7 @@ func (s mapper) Finalize(ctx context.Context, m *mapv1.FinalizeRequest) (*mapv1.
 	if s.hook.Finalize == nil {
 		return nil, notServed("Finalize")
 	}
-	req, err := newMapRequest(m, m.GetInput())
+	req, err := newMapRequest(ctx, m, m.GetInput())
 	if err != nil {
 		return nil, statusOf(err)
 	}
@@ -107,7 +107,7 @@ func mapInput(ctx context.Context, f MapFunc, req *MapRequest) (*MapResponse, an
 	if err != nil {
 		return nil, answer{}, err
 	}
-	a, err := encodeResponse(encodeCacheOf(ctx), nil, "Outputs", resp.Outputs, details)
+	a, err := encodeResponse(callCacheOf(ctx), nil, "Outputs", resp.Outputs, details)
 	return resp, a, err
 }
 

@@ -2,6 +2,7 @@ package hook
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 
@@ -75,6 +76,7 @@ type message interface {
 }
 
 func newSyncRequest(
+	ctx context.Context,
 	m message,
 	parent *hookv1.Object,
 	children []*hookv1.ObjectGroup,
@@ -88,7 +90,7 @@ func newSyncRequest(
 	if req.Parent, err = decodeObject(parent); err != nil {
 		return nil, fmt.Errorf("parent: %w", err)
 	}
-	if req.Children, err = decodeGroups(children, req.Parent); err != nil {
+	if req.Children, err = decodeGroups(ctx, children, req.Parent); err != nil {
 		return nil, fmt.Errorf("children %w", err)
 	}
 	req.Related, err = decodeAllRelated(m.GetRelated(), req.Parent)
@@ -96,11 +98,11 @@ func newSyncRequest(
 }
 
 // decodeGroups decodes groups of observed objects. The error names the kind.
-func decodeGroups(groups []*hookv1.ObjectGroup, parent Object) (_ Groups, err error) {
-	out := make(Groups, len(groups))
-	for _, g := range groups {
+func decodeGroups(ctx context.Context, groups []*hookv1.ObjectGroup, parent Object) (_ Groups, err error) {
+	out, cache := make(Groups, len(groups)), callCacheOf(ctx)
+	for i, g := range groups {
 		key := kindKey(g.GetApiVersion(), g.GetKind())
-		if out[key], err = decodeGroup(g.GetObjects(), parent); err != nil {
+		if out[key], err = cache.decode(i, g.GetObjects(), parent); err != nil {
 			return nil, fmt.Errorf("%s: %w", key, err)
 		}
 	}

@@ -116,13 +116,14 @@ type answer struct {
 
 // encodeResponse encodes the common part of a response. The error names the invalid item.
 func encodeResponse(
-	cache *encodeCache, status any, field string, children []Child, details *hookv1.ResponseDetails,
+	cache *callCache, status any, field string, children []Child, details *hookv1.ResponseDetails,
 ) (answer, error) {
 	a := answer{details: details, children: make([]*hookv1.DesiredObject, len(children))}
 	var err error
 	if a.status, err = encodeStatus(status); err != nil {
 		return answer{}, err
 	}
+	cache.after = make([]encodedChild, 0, len(children))
 	for i, child := range children {
 		if a.children[i], err = cache.encode(i, child); err != nil {
 			return answer{}, fmt.Errorf("%s[%d]: %w", field, i, err)

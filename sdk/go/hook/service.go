@@ -23,7 +23,7 @@ func (c composite) Sync(
 	if c.hook.Sync == nil {
 		return nil, notServed("Sync")
 	}
-	req, err := newSyncRequest(m, m.GetParent(), m.GetChildren(), false)
+	req, err := newSyncRequest(ctx, m, m.GetParent(), m.GetChildren(), false)
 	if err != nil {
 		return nil, statusOf(err)
 	}
@@ -43,7 +43,7 @@ func (c composite) Finalize(
 	if c.hook.Finalize == nil {
 		return nil, notServed("Finalize")
 	}
-	req, err := newSyncRequest(m, m.GetParent(), m.GetChildren(), true)
+	req, err := newSyncRequest(ctx, m, m.GetParent(), m.GetChildren(), true)
 	if err != nil {
 		return nil, statusOf(err)
 	}
@@ -80,7 +80,7 @@ func (d decorator) Sync(
 	if d.hook.Sync == nil {
 		return nil, notServed("Sync")
 	}
-	req, err := newSyncRequest(m, m.GetObject(), m.GetAttachments(), false)
+	req, err := newSyncRequest(ctx, m, m.GetObject(), m.GetAttachments(), false)
 	if err != nil {
 		return nil, statusOf(err)
 	}
@@ -102,7 +102,7 @@ func (d decorator) Finalize(
 	if d.hook.Finalize == nil {
 		return nil, notServed("Finalize")
 	}
-	req, err := newSyncRequest(m, m.GetObject(), m.GetAttachments(), true)
+	req, err := newSyncRequest(ctx, m, m.GetObject(), m.GetAttachments(), true)
 	if err != nil {
 		return nil, statusOf(err)
 	}
@@ -141,7 +141,7 @@ func syncChildren(ctx context.Context, f SyncFunc, req *SyncRequest) (*SyncRespo
 	if err != nil {
 		return nil, answer{}, err
 	}
-	a, err := encodeResponse(encodeCacheOf(ctx), resp.Status, "Children", resp.Children, details)
+	a, err := encodeResponse(callCacheOf(ctx), resp.Status, "Children", resp.Children, details)
 	return resp, a, err
 }
 
@@ -158,7 +158,7 @@ func decorate(ctx context.Context, f DecorateFunc, req *SyncRequest) (*DecorateR
 	if err != nil {
 		return nil, answer{}, err
 	}
-	a, err := encodeResponse(encodeCacheOf(ctx), resp.Status, "Attachments", resp.Attachments, details)
+	a, err := encodeResponse(callCacheOf(ctx), resp.Status, "Attachments", resp.Attachments, details)
 	return resp, a, err
 }
 

@@ -273,9 +273,12 @@ func (x *exchange) call(ctx context.Context, w *session.Work) (proto.Message, er
 	ctx, span := x.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer),
 		trace.WithAttributes(semconv.RPCSystemGRPC, semconv.RPCService(service), semconv.RPCMethod(method)))
 	defer span.End()
-	last, _ := w.Cache.([]encodedChild) // nil for the first call about a parent
-	cache := &encodeCache{before: last}
-	response, err := x.methods.call(withEncodeCache(ctx, cache), w.Method, w.Request, x.calls)
+	cache, ok := w.Cache.(*callCache)
+	if !ok { // the first call about a parent
+		cache = &callCache{}
+	}
+	cache = cache.renewed()
+	response, err := x.methods.call(withCallCache(ctx, cache), w.Method, w.Request, x.calls)
 	if err == nil {
 		err = statusOf(ctx.Err())
 	}
@@ -283,6 +286,6 @@ func (x *exchange) call(ctx context.Context, w *session.Work) (proto.Message, er
 		span.SetStatus(otelcodes.Error, status.Convert(err).Message())
 		return nil, err
 	}
-	w.Cache = cache.after
+	w.Cache = cache
 	return response, nil
 }
