@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -155,10 +157,37 @@ func (s *stage) awaitTexts(ctx context.Context, v *view, since *reading, n int, 
 	if err != nil {
 		return cost{}, err
 	}
-	if err := s.rests(ctx); err != nil {
+	if err := s.reports(ctx); err != nil {
 		return cost{}, err
 	}
 	return s.end(ctx, since, done)
+}
+
+// reports waits until the engine rests and all parents of the fleet have the status of their
+// generation. A busy API server may delay the last status: it belongs to this workload.
+func (s *stage) reports(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, waitTimeout, errors.New("not all parents have their status"))
+	defer cancel()
+	for {
+		if err := s.rests(ctx); err != nil || s.options.scale {
+			return err
+		}
+		if behind, err := s.behind(ctx); err != nil || !behind {
+			return err
+		}
+	}
+}
+
+// behind reports whether a parent does not have the status of its generation.
+func (s *stage) behind(ctx context.Context) (bool, error) {
+	all, err := s.client.Resource(crowds).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(all.Items, func(o unstructured.Unstructured) bool {
+		generation, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+		return generation != o.GetGeneration()
+	}), nil
 }
 
 // idle touches each parent several times without an effect on the children.
