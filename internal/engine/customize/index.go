@@ -31,11 +31,47 @@ type place[K comparable] struct {
 // kind holds the rules about one kind of object. Each rule is filed once: by name, else by labels,
 // or by the namespace's labels if it selects no labels of the object.
 type kind[K comparable] struct {
-	names  map[named]map[place[K]]struct{}
+	names  map[named]places[K]
 	labels *mapper.Selectors[place[K]]
 	spaces *mapper.Selectors[place[K]]
 	count  int
 }
+
+// places are the rules that name one object. As a rule few parents name it: then they are a list,
+// because a map would take several times as much.
+type places[K comparable] struct {
+	few  []place[K] // up to maxFew; nil if there are more
+	many map[place[K]]struct{}
+}
+
+const maxFew = 8
+
+// with returns the places with one more.
+func (p places[K]) with(at place[K]) places[K] {
+	switch {
+	case p.many != nil:
+		p.many[at] = struct{}{}
+	case slices.Contains(p.few, at):
+	case len(p.few) < maxFew:
+		p.few = append(p.few, at)
+	default:
+		p.many = map[place[K]]struct{}{at: {}}
+		for _, each := range p.few {
+			p.many[each] = struct{}{}
+		}
+		p.few = nil
+	}
+	return p
+}
+
+// without returns the places without one.
+func (p places[K]) without(at place[K]) places[K] {
+	delete(p.many, at)
+	p.few = slices.DeleteFunc(p.few, func(each place[K]) bool { return each == at })
+	return p
+}
+
+func (p places[K]) empty() bool { return len(p.few)+len(p.many) == 0 }
 
 // named is the name of an object in one namespace, or in any if that is empty.
 type named struct{ namespace, name string }
@@ -68,7 +104,7 @@ func (x *ruleIndex[K]) add(at place[K], r *rule) {
 	k, ok := x.kinds[r.Resource.GVK]
 	if !ok {
 		k = &kind[K]{
-			names:  map[named]map[place[K]]struct{}{},
+			names:  map[named]places[K]{},
 			labels: mapper.NewSelectors[place[K]](),
 			spaces: mapper.NewSelectors[place[K]](),
 		}
@@ -82,10 +118,7 @@ func (x *ruleIndex[K]) add(at place[K], r *rule) {
 	case len(r.Names) > 0:
 		for _, name := range r.Names {
 			n := named{r.Namespace, name}
-			if k.names[n] == nil {
-				k.names[n] = map[place[K]]struct{}{}
-			}
-			k.names[n][at] = struct{}{}
+			k.names[n] = k.names[n].with(at)
 		}
 	case r.Spaces != nil && r.Labels.Empty():
 		k.spaces.Set(at, "", r.Spaces)
@@ -98,9 +131,10 @@ func (x *ruleIndex[K]) remove(at place[K], r *rule) {
 	k := x.kinds[r.Resource.GVK]
 	for _, name := range r.Names {
 		n := named{r.Namespace, name}
-		delete(k.names[n], at)
-		if len(k.names[n]) == 0 {
+		if left := k.names[n].without(at); left.empty() {
 			delete(k.names, n)
+		} else {
+			k.names[n] = left
 		}
 	}
 	k.labels.Delete(at)
@@ -121,7 +155,8 @@ func (x *ruleIndex[K]) Match(o *object.Object, spaces spaceLabels) []K {
 	}
 	candidates := k.labels.Match(o.Namespace(), o.Labels())
 	for _, namespace := range []string{o.Namespace(), ""} {
-		candidates = slices.AppendSeq(candidates, maps.Keys(k.names[named{namespace, o.Name()}]))
+		found := k.names[named{namespace, o.Name()}]
+		candidates = slices.AppendSeq(append(candidates, found.few...), maps.Keys(found.many))
 	}
 	if o.Namespace() != "" {
 		candidates = append(candidates, k.spaces.Match("", spaces(o.Namespace()))...)

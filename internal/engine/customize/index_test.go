@@ -92,11 +92,11 @@ func TestMoved(t *testing.T) {
 // all of them.
 func TestTheIndexEqualsAScan(t *testing.T) {
 	for seed := range uint64(50) {
-		r := rand.New(rand.NewPCG(seed, 1))
+		r, parents := rand.New(rand.NewPCG(seed, 1)), []int{20, 200}[seed%2]
 		x, all := newRuleIndex[object.Ref](), map[object.Ref][]rule{}
 		spaces := func(namespace string) map[string]string { return map[string]string{"env": namespace} }
 		for range 200 {
-			k := key(fmt.Sprint(r.IntN(20)))
+			k := key(fmt.Sprint(r.IntN(parents)))
 			var rules []rule
 			for range r.IntN(4) {
 				rules = append(rules, randomRule(t, r))

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -111,4 +112,15 @@ func itemsOf(children []Child) []string {
 		all = append(all, string(c.item))
 	}
 	return all
+}
+
+// TestSizeOfAChild bounds what each child of a last answer takes, and compares it with the figures
+// of the memory budget.
+func TestSizeOfAChild(t *testing.T) {
+	if size := reflect.TypeFor[Child]().Size(); size != childBytes {
+		t.Errorf("a child takes %d bytes, want %d", size, childBytes)
+	}
+	if size := reflect.TypeFor[convergedChild]().Size(); size != convergedBytes {
+		t.Errorf("a converged child takes %d bytes, want %d", size, convergedBytes)
+	}
 }
