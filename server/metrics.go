@@ -89,13 +89,14 @@ func newWriteMetrics(registry prometheus.Registerer) writeMetrics {
 // Wrote counts one write.
 func (m writeMetrics) Wrote(verb, result string) { m.WithLabelValues(verb, result).Inc() }
 
-// newPaceMetrics shows the limit of write requests under way, which the API server's answers set.
+// newPaceMetrics shows the limits of write requests under way, which the API server's answers set.
 func newPaceMetrics(registry prometheus.Registerer, pace func() act.Pace) {
 	auto := promauto.With(registry)
 	auto.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "hookloop_write_requests_limit",
-		Help: "Requests for writes that may be under way; it falls when the API server refuses one as too many (429).",
-	}, func() float64 { return float64(pace().Limit) })
+		Help: "Requests for writes of one resource that may be under way, the lowest limit of all resources; " +
+			"a resource has one after the API server has refused a request as too many (429), +Inf is none.",
+	}, func() float64 { return pace().Limit })
 	auto.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "hookloop_write_requests_in_flight", Help: "Requests for writes that are under way.",
 	}, func() float64 { return float64(pace().Busy) })

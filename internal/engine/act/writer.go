@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/echoes"
@@ -65,6 +66,7 @@ func NewWriter(s Settings) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client for writes: %w", err)
 	}
+	pace.prefix = strings.TrimSuffix(client.base.Path, "/")
 	if s.Writes == nil {
 		s.Writes = expectations.NewLedger(0)
 	}
