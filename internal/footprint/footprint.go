@@ -22,7 +22,7 @@ import (
 const (
 	// startTime is the time after which most of the start is over, and interval that between two
 	// later rounds. The pages that a process uses come back within microseconds.
-	startTime, interval = 10 * time.Second, 5 * time.Minute
+	startTime, interval = 10 * time.Second, time.Minute
 	// A heap above huge is collected at hugePercent of garbage, one above large at largePercent, and
 	// a smaller one at Go's default. Most of a large heap are bodies of cached objects, which have few
 	// pointers and cost a collection little. A small heap has more garbage than content: there,
