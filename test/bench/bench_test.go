@@ -230,10 +230,10 @@ var noopSyncs = []struct {
 	// have goroutines of their own.
 	allocations float64
 }{
-	{"inproc", openFunction, 73},
-	{"webhook", openWebhook, 191},
-	{"unary", func(b testing.TB) *hook.Opened { return openGRPC(b, "Unary") }, 466},
-	{"stream", func(b testing.TB) *hook.Opened { return openGRPC(b, "Stream") }, 258},
+	{"inproc", openFunction, 62},
+	{"webhook", openWebhook, 176},
+	{"unary", func(b testing.TB) *hook.Opened { return openGRPC(b, "Unary") }, 453},
+	{"stream", func(b testing.TB) *hook.Opened { return openGRPC(b, "Stream") }, 241},
 }
 
 func openFunction(testing.TB) *hook.Opened {

@@ -19,7 +19,8 @@ var volatile = map[string]bool{"resourceVersion": true, "generation": true, "man
 func StableHash(m map[string]any) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
-	for _, name := range slices.Sorted(maps.Keys(m)) {
+	var room [mostNames]string
+	for _, name := range names(room[:0], m) {
 		if name == "status" {
 			continue
 		}
@@ -33,6 +34,18 @@ func StableHash(m map[string]any) uint64 {
 	return max(1, h.Sum64())
 }
 
+// mostNames is the number of fields that most objects do not exceed; more need an allocation.
+const mostNames = 16
+
+// names appends the names of a map's fields to room, in order.
+func names(room []string, m map[string]any) []string {
+	for name := range m {
+		room = append(room, name)
+	}
+	slices.Sort(room)
+	return room
+}
+
 func withoutVolatile(metadata map[string]any) map[string]any {
 	kept := maps.Clone(metadata)
 	maps.DeleteFunc(kept, func(name string, _ any) bool { return volatile[name] })
@@ -44,7 +57,8 @@ func writeValue(h *maphash.Hash, v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		writeNumber(h, 'o', uint64(len(v)))
-		for _, name := range slices.Sorted(maps.Keys(v)) {
+		var room [mostNames]string
+		for _, name := range names(room[:0], v) {
 			writeString(h, name)
 			writeValue(h, v[name])
 		}

@@ -210,8 +210,10 @@ func (c *client) send(ctx context.Context, body []byte, tag string) (*http.Respo
 	// that the server has closed meanwhile.
 	request.Header["Idempotency-Key"] = []string{}
 	otel.GetTextMapPropagator().Inject(ctx, propagation.HeaderCarrier(request.Header))
-	trace.SpanFromContext(ctx).SetAttributes(
-		attribute.String("http.request.method", http.MethodPost), attribute.Int("hookloop.hook.request_bytes", len(body)))
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.SetAttributes(
+			attribute.String("http.request.method", http.MethodPost), attribute.Int("hookloop.hook.request_bytes", len(body)))
+	}
 	response, err := sender.Do(request)
 	if err != nil {
 		c.retireOnTimeout(ctx, sender)

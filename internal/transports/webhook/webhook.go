@@ -138,7 +138,9 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 		return nil, c.requestError(ctx, err)
 	}
 	defer response.Body.Close() //nolint:errcheck // the answer has been read already
-	trace.SpanFromContext(ctx).SetAttributes(attribute.Int("http.response.status_code", response.StatusCode))
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.SetAttributes(attribute.Int("http.response.status_code", response.StatusCode))
+	}
 	if !unchanged(last.tag, response) && response.StatusCode != http.StatusOK {
 		return nil, c.responseError(response)
 	}
@@ -189,6 +191,9 @@ func (c *client) body(
 	ctx context.Context, response *http.Response, lease *budget.Lease, expected int,
 ) ([]byte, error) {
 	var data []byte
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		defer func() { span.SetAttributes(attribute.Int("hookloop.hook.response_bytes", len(data))) }()
+	}
 	turn := turn{turns: c.largeReads}
 	defer turn.end()
 	size := max(firstReadBytes, min(expected, MaxAnswerBytes)+1)
@@ -208,7 +213,6 @@ func (c *client) body(
 		for len(data) < cap(data) {
 			n, err := response.Body.Read(data[len(data):cap(data)])
 			data = data[:len(data)+n]
-			trace.SpanFromContext(ctx).SetAttributes(attribute.Int("hookloop.hook.response_bytes", len(data)))
 			switch {
 			case len(data) > MaxAnswerBytes:
 				return nil, c.fail(hook.Invalid, fmt.Errorf("the answer is larger than %d bytes", MaxAnswerBytes))
