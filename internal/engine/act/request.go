@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	urlpath "path"
 	"strconv"
 	"strings"
@@ -48,6 +49,8 @@ func (q apiRequest) param(name, value string) apiRequest {
 // errors are all its own.
 type client struct {
 	rest *rest.RESTClient
+	// delegates reports that client-go sends all requests, because of what it alone can do.
+	delegates bool
 	// transport sends requests.
 	transport http.RoundTripper
 	// limiter is nil without a limit.
@@ -61,14 +64,15 @@ func newClient(config *rest.Config) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := c.Client.Transport
+	transport, base := c.Client.Transport, *c.Get().AbsPath("/").URL()
 	if transport == nil { // http.DefaultClient
 		transport = http.DefaultTransport
 	}
 	c.Client = &http.Client{Transport: replaying{transport}, Timeout: c.Client.Timeout}
 	return &client{
-		rest: c, transport: transport, limiter: c.GetRateLimiter(), base: *c.Get().AbsPath("/").URL(),
-		agent: []string{config.UserAgent},
+		// a timeout for each try, a password in the host's URL, a backoff after errors of the server
+		delegates: c.Client.Timeout != 0 || base.User != nil || os.Getenv("KUBE_CLIENT_BACKOFF_BASE") != "",
+		rest:      c, transport: transport, limiter: c.GetRateLimiter(), base: base, agent: []string{config.UserAgent},
 	}, nil
 }
 
@@ -77,7 +81,7 @@ const bodyLogLevel = 8
 
 // do performs a request and returns the response's body.
 func (c *client) do(ctx context.Context, q apiRequest) ([]byte, error) {
-	if c.rest.Client.Timeout != 0 || klog.FromContext(ctx).V(bodyLogLevel).Enabled() ||
+	if c.delegates || klog.FromContext(ctx).V(bodyLogLevel).Enabled() ||
 		c.limiter != nil && !c.limiter.TryAccept() {
 		return c.perform(ctx, q, c.rest.Verb(q.method))
 	}

@@ -95,6 +95,27 @@ func TestRequestsAreClientGos(t *testing.T) {
 	}
 }
 
+// TestPasswordInHost: a user and a password in the host's URL are sent, as net/http's client does.
+func TestPasswordInHost(t *testing.T) {
+	var got []string
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, r.Header.Get("Authorization"))
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"kind":"Page"}`)) // a closed connection is not the test's fault
+	}))
+	defer web.Close()
+	host := strings.Replace(web.URL, "http://", "http://user:secret@", 1)
+	ours, clientGo := twoWays(t, &rest.Config{Host: host, QPS: -1})
+	for _, send := range []func(context.Context, apiRequest) ([]byte, error){ours, clientGo} {
+		if _, err := send(t.Context(), apiRequest{method: http.MethodGet, segments: path(pages, "shop", "a")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got[0] != got[1] || got[0] == "" {
+		t.Errorf("authorization %q, want client-go's %q", got[0], got[1])
+	}
+}
+
 // counted counts what client-go's metrics observe.
 type counted struct {
 	mu    sync.Mutex // guards calls
