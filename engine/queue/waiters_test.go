@@ -80,12 +80,16 @@ func TestAWaiterThatLeavesIsReplaced(t *testing.T) {
 		_, cancel := get(t, q)
 		q.AddAfter("later", time.Minute, User, Cause{})
 		synctest.Wait()
+		q.mu.Lock()
 		timer := q.waiters.timer
+		q.mu.Unlock()
 		cancel()
 		synctest.Wait()
+		q.mu.Lock()
 		if q.waiters.timer == nil || q.waiters.timer == timer && len(q.waiters.idle) != 1 {
 			t.Error("nothing watches the time")
 		}
+		q.mu.Unlock()
 		if key := <-stays; key != "later" {
 			t.Errorf("the one that stays got %q", key)
 		}
