@@ -145,6 +145,8 @@ type LeaderElection struct {
 	ResourceLock string
 	// Namespace and ID name the Lease. An empty Namespace is the Pod's own.
 	Namespace, ID string
+	// WarmStandby fills the caches of a replica while it waits, so that it takes over without a list.
+	WarmStandby bool
 }
 
 // Log configures logging. The names are those of controller-runtime's zap flags.
@@ -207,7 +209,7 @@ func DefaultConfig() Config {
 		MetricsAddress: ":9999", HealthAddress: ":8081", PprofAddress: "0",
 		Recording:      defaultRecording(),
 		Gateway:        Gateway{Audience: auth.DefaultAudience},
-		LeaderElection: LeaderElection{ResourceLock: "leases", ID: "metacontroller"},
+		LeaderElection: LeaderElection{ResourceLock: "leases", ID: "metacontroller", WarmStandby: true},
 		Tracing:        Tracing{SampleRatio: -1},
 	}
 }

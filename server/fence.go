@@ -17,6 +17,8 @@ type fencedLock struct {
 	// lost is called when another replica has the lease after this one had it.
 	lost func()
 	held bool
+	// renewed is when the last write that took or renewed the lease was sent.
+	renewed time.Time
 }
 
 // Get reads the lease. One that is another's closes the fence, and ends the work under it.
@@ -35,8 +37,12 @@ func (l *fencedLock) Create(ctx context.Context, record resourcelock.LeaderElect
 	return l.write(ctx, record, l.Interface.Create)
 }
 
-// Update takes, renews or releases the lease.
+// Update takes, renews or releases the lease. The elector renews it as often as it would try to
+// take it; a renewal within renewPeriod of the last one is left out.
 func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if l.held && record.HolderIdentity == l.Identity() && time.Since(l.renewed) < renewPeriod {
+		return nil
+	}
 	return l.write(ctx, record, l.Interface.Update)
 }
 
@@ -55,7 +61,7 @@ func (l *fencedLock) write(
 		l.fence.Revoke()
 	case err != nil:
 	case record.HolderIdentity == l.Identity():
-		l.held = true
+		l.held, l.renewed = true, sent
 		l.fence.Grant(int64(record.LeaderTransitions)+1, sent.Add(renewDeadline))
 	default: // released
 		l.held = false

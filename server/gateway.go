@@ -39,10 +39,12 @@ type grpcServer interface {
 type gatewayServer struct {
 	*gateway.Gateway
 	server grpcServer
-	socket net.Listener
+	// listen opens the socket.
+	listen func(context.Context) (net.Listener, error)
 }
 
-// gateway listens for hooks that dial in, if the gateway is configured.
+// gateway returns the gateway for hooks that dial in, if it is configured. It does not listen yet:
+// a replica that waits to lead refuses connections, so that hooks try another one.
 func (p *process) gateway(ctx context.Context, streams *stream.Metrics) (gatewayServer, error) {
 	if off(p.Gateway.Address) {
 		return gatewayServer{}, nil
@@ -59,15 +61,11 @@ func (p *process) gateway(ctx context.Context, streams *stream.Metrics) (gateway
 	if err != nil {
 		return gatewayServer{}, err
 	}
-	socket, err := new(net.ListenConfig).Listen(ctx, "tcp", p.Gateway.Address)
-	if err != nil {
-		return gatewayServer{}, fmt.Errorf("--gateway-address: listen on %s: %w", p.Gateway.Address, err)
-	}
 	g := gatewayServer{
 		Gateway: gateway.New(
 			gateway.Settings{Guard: guard, Build: p.Version, Clock: clock.RealClock{}, Metrics: streams, Memory: p.budget}),
 		server: server,
-		socket: socket,
+		listen: p.listenGateway,
 	}
 	streamv1.RegisterGatewayServiceServer(server, g.Gateway)
 	healthy := grpchealth.NewServer()
@@ -76,8 +74,16 @@ func (p *process) gateway(ctx context.Context, streams *stream.Metrics) (gateway
 	if p.Log.Devel {
 		reflection.Register(server)
 	}
-	klog.FromContext(ctx).Info("listening", "flag", "gateway-address", "address", socket.Addr().String())
 	return g, nil
+}
+
+func (p *process) listenGateway(ctx context.Context) (net.Listener, error) {
+	socket, err := new(net.ListenConfig).Listen(ctx, "tcp", p.Gateway.Address)
+	if err != nil {
+		return nil, fmt.Errorf("--gateway-address: listen on %s: %w", p.Gateway.Address, err)
+	}
+	klog.FromContext(ctx).Info("listening", "flag", "gateway-address", "address", socket.Addr().String())
+	return socket, nil
 }
 
 // guard returns the guard of the gateway, with two clients of the API server, each with a limit of
@@ -102,11 +108,15 @@ func (g gatewayServer) serveWhile(ctx context.Context, work func(context.Context
 	if g.server == nil {
 		return work(ctx)
 	}
+	socket, err := g.listen(ctx)
+	if err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		// it may be stopped before it begins
-		if err := g.server.Serve(g.socket); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-			return fmt.Errorf("--gateway-address: serve on %s: %w", g.socket.Addr(), err)
+		if err := g.server.Serve(socket); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			return fmt.Errorf("--gateway-address: serve on %s: %w", socket.Addr(), err)
 		}
 		return nil
 	})

@@ -22,6 +22,17 @@ func (h *health) standby() {
 	h.set(func() (bool, string) { return true, "standing by for leadership" })
 }
 
+// warming makes a replica that waits to lead ready when its caches are filled, so that a rollout of
+// several replicas ends a leader only when another replica can take over without a list.
+func (h *health) warming(e engine) {
+	h.set(func() (bool, string) {
+		if !e.Warmed() {
+			return false, "standing by for leadership; caches are being filled"
+		}
+		return true, "standing by for leadership; caches are filled"
+	})
+}
+
 // stopping makes the process unready.
 func (h *health) stopping() { h.set(func() (bool, string) { return false, "stopping" }) }
 

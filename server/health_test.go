@@ -46,10 +46,12 @@ func serve(t *testing.T, handler http.Handler) string {
 // probedEngine is an engine that only probes look at.
 type probedEngine struct {
 	fakeEngine
+	warmed   bool
 	ready    bool
 	problems []string
 }
 
+func (e *probedEngine) Warmed() bool       { return e.warmed }
 func (e *probedEngine) Ready() bool        { return e.ready }
 func (e *probedEngine) Problems() []string { return e.problems }
 
@@ -65,6 +67,9 @@ func TestHealth(t *testing.T) {
 	}{
 		{"at first", func() {}, 503, "starting\n"},
 		{"standing by", h.standby, 200, "standing by for leadership\n"},
+		{"standing by, caches not filled", func() { h.warming(&e) }, 503,
+			"standing by for leadership; caches are being filled\n"},
+		{"standing by, caches filled", func() { e.warmed = true }, 200, "standing by for leadership; caches are filled\n"},
 		{"working, caches not filled", func() { h.working(&e) }, 503, "caches are being filled\n"},
 		{"caches filled", func() { e.ready = true }, 200, "ok\n"},
 		{"a controller does not run", func() { e.problems = []string{"a", "b"} }, 200, "ok\na\nb\n"},

@@ -27,10 +27,13 @@ var ErrLeaseLost = fmt.Errorf("the leader lease was lost: %w", loop.ErrStopNow)
 // The lease's times, client-go's recommendation. Another replica takes over leaseDuration after the
 // last renewal that it saw, at the earliest; the fence lets nothing through from renewDeadline
 // after the beginning of the last renewal on.
+// A replica that waits reads the lease every retryPeriod to 2.2 times that, so that a free lease
+// has a holder soon; a leader renews it every renewPeriod.
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second
-	retryPeriod   = 2 * time.Second
+	renewPeriod   = 2 * time.Second
+	retryPeriod   = 500 * time.Millisecond
 )
 
 const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
@@ -38,11 +41,12 @@ const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespac
 // lead waits for the lease, runs work under it and gives it back after work has returned, so that
 // the next leader never works beside this one. Work's context ends with ctx or with the lease; in
 // the second case the error is ErrLeaseLost. The fence is open as long as the lease is known to be
-// held.
+// held. If another replica leads, standBy is called; it must not block for long.
 func (l LeaderElection) lead(
 	ctx context.Context,
 	lock resourcelock.Interface,
 	fence *act.Fence,
+	standBy func(),
 	work func(context.Context) error,
 ) error {
 	held, release := context.WithCancel(context.WithoutCancel(ctx))
@@ -62,6 +66,11 @@ func (l LeaderElection) lead(
 				}
 			},
 			OnStoppedLeading: func() {},
+			OnNewLeader: func(identity string) {
+				if identity != "" && identity != lock.Identity() {
+					standBy()
+				}
+			},
 		},
 	})
 	if err != nil {

@@ -131,7 +131,10 @@ func (replica) RecordEvent(string) {}
 func (r replica) Identity() string { return r.name }
 func (r replica) Describe() string { return r.name }
 
-var election = LeaderElection{Enabled: true, ID: "test"}
+var election = LeaderElection{Enabled: true, ID: "test", WarmStandby: true}
+
+// noStandby does nothing while another replica leads.
+func noStandby() {}
 
 // TestLeadKeepsTheLeaseUntilWorkHasReturned stops a leader: the lease is given back after its work,
 // and not before.
@@ -141,11 +144,12 @@ func TestLeadKeepsTheLeaseUntilWorkHasReturned(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		finish, result := make(chan struct{}), make(chan error, 1)
 		go func() {
-			result <- election.lead(ctx, replica{shared, "a", nil}, act.NewFence(), func(ctx context.Context) error {
-				<-ctx.Done()
-				<-finish
-				return nil
-			})
+			result <- election.lead(ctx, replica{shared, "a", nil}, act.NewFence(), noStandby,
+				func(ctx context.Context) error {
+					<-ctx.Done()
+					<-finish
+					return nil
+				})
 		}()
 		synctest.Wait()
 		if got := shared.holder(); got != "a" {
@@ -172,10 +176,11 @@ func TestLeadLosesTheLease(t *testing.T) {
 		shared := &lease{}
 		result := make(chan error, 1)
 		go func() {
-			result <- election.lead(t.Context(), replica{shared, "a", nil}, act.NewFence(), func(ctx context.Context) error {
-				<-ctx.Done()
-				return nil
-			})
+			result <- election.lead(t.Context(), replica{shared, "a", nil}, act.NewFence(), noStandby,
+				func(ctx context.Context) error {
+					<-ctx.Done()
+					return nil
+				})
 		}()
 		synctest.Wait()
 		shared.set(true)
@@ -193,11 +198,12 @@ func TestLeadLosesTheLeaseToAnother(t *testing.T) {
 		shared, fence := &lease{}, act.NewFence()
 		result, ended := make(chan error, 1), make(chan error, 1)
 		go func() {
-			result <- election.lead(t.Context(), replica{shared, "a", new(int)}, fence, func(ctx context.Context) error {
-				<-ctx.Done()
-				ended <- context.Cause(ctx)
-				return nil
-			})
+			result <- election.lead(t.Context(), replica{shared, "a", new(int)}, fence, noStandby,
+				func(ctx context.Context) error {
+					<-ctx.Done()
+					ended <- context.Cause(ctx)
+					return nil
+				})
 		}()
 		synctest.Wait()
 		writing, end, err := fence.Begin(t.Context())
@@ -210,8 +216,8 @@ func TestLeadLosesTheLeaseToAnother(t *testing.T) {
 		if cause := <-ended; !errors.Is(cause, loop.ErrStopNow) {
 			t.Errorf("work ends for the cause %v, want ErrStopNow", cause)
 		}
-		if took := time.Since(begun); took > retryPeriod { // the bubble's clock
-			t.Errorf("it took %s until work ended, want no more than the time between renewals, %s", took, retryPeriod)
+		if took := time.Since(begun); took > renewPeriod { // the bubble's clock
+			t.Errorf("it took %s until work ended, want no more than the time between renewals, %s", took, renewPeriod)
 		}
 		<-writing.Done()
 		if err := context.Cause(writing); !errors.Is(err, act.ErrFenced) {
@@ -236,10 +242,11 @@ func TestFenceClosesThoughTheRenewalHangs(t *testing.T) {
 		shared, fence := &lease{}, act.NewFence()
 		result := make(chan error, 1)
 		go func() {
-			result <- election.lead(t.Context(), replica{shared, "a", new(int)}, fence, func(ctx context.Context) error {
-				<-ctx.Done()
-				return nil
-			})
+			result <- election.lead(t.Context(), replica{shared, "a", new(int)}, fence, noStandby,
+				func(ctx context.Context) error {
+					<-ctx.Done()
+					return nil
+				})
 		}()
 		synctest.Wait()
 		writing, end, err := fence.Begin(t.Context())
@@ -270,13 +277,14 @@ func TestLeadStandsBy(t *testing.T) {
 		run := func(ctx context.Context, name string) <-chan error {
 			result := make(chan error, 1)
 			go func() {
-				result <- election.lead(ctx, replica{shared, name, nil}, act.NewFence(), func(ctx context.Context) error {
-					mu.Lock()
-					order = append(order, name)
-					mu.Unlock()
-					<-ctx.Done()
-					return nil
-				})
+				result <- election.lead(ctx, replica{shared, name, nil}, act.NewFence(), noStandby,
+					func(ctx context.Context) error {
+						mu.Lock()
+						order = append(order, name)
+						mu.Unlock()
+						<-ctx.Done()
+						return nil
+					})
 			}()
 			synctest.Wait()
 			return result

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,6 +23,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
@@ -31,8 +33,15 @@ const flushTimeout = 5 * time.Second
 
 // engine runs the controllers: package supervisor's Supervisor.
 type engine interface {
+	// Warm keeps the caches filled until ctx ends, for a replica that waits to lead. Run may be called
+	// meanwhile.
+	Warm(ctx context.Context)
+	// Warmed reports whether Warm has filled the caches.
+	Warmed() bool
 	// Run runs until ctx ends and all running work is finished.
 	Run(ctx context.Context) error
+	// Close ends the rest after Run and Warm have returned.
+	Close()
 	// Ready reports whether the caches are filled.
 	Ready() bool
 	// Problems are the reasons why parts of the engine do not work, one line each.
@@ -63,7 +72,7 @@ type process struct {
 	fence *act.Fence
 	// overlay has the controllers of Config.Declared; nil without it.
 	overlay *overlay.Overlay
-	// build wires the engine when the process leads.
+	// build wires the engine when the process leads or begins to wait for that.
 	build func(context.Context) (engine, error)
 }
 
@@ -222,8 +231,25 @@ func (p *process) lead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.health.standby()
-	return p.LeaderElection.lead(ctx, lock, p.fence, p.work)
+	return p.campaign(ctx, lock)
+}
+
+// campaign runs the engine when this replica has the lease.
+func (p *process) campaign(ctx context.Context, lock resourcelock.Interface) error {
+	if !p.LeaderElection.WarmStandby {
+		p.health.standby()
+		return p.LeaderElection.lead(ctx, lock, p.fence, func() {}, p.work)
+	}
+	s := newStandby(p)
+	defer s.stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	err := p.LeaderElection.lead(ctx, lock, p.fence, func() { s.begin(ctx, cancel) }, s.work)
+	var failed *buildError
+	if errors.As(context.Cause(ctx), &failed) {
+		return errors.Join(failed.err, err)
+	}
+	return err
 }
 
 // work wires and runs the engine.
@@ -235,6 +261,7 @@ func (p *process) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer engine.Close()
 	p.health.working(engine)
 	return engine.Run(ctx)
 }

@@ -36,6 +36,12 @@ func (e *fakeEngine) Run(ctx context.Context) error {
 
 func (e *fakeEngine) Ready() bool { return true }
 
+func (e *fakeEngine) Warm(ctx context.Context) { <-ctx.Done() }
+
+func (e *fakeEngine) Warmed() bool { return true }
+
+func (e *fakeEngine) Close() {}
+
 func (e *fakeEngine) Problems() []string { return nil }
 
 // freeAddress returns an address that was free a moment ago.
@@ -113,6 +119,12 @@ func (chattyEngine) Run(context.Context) error {
 }
 
 func (chattyEngine) Ready() bool { return true }
+
+func (chattyEngine) Warm(context.Context) {}
+
+func (chattyEngine) Warmed() bool { return true }
+
+func (chattyEngine) Close() {}
 
 func (chattyEngine) Problems() []string { return nil }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
@@ -51,6 +52,12 @@ type app struct {
 	budget  *budget.Budget
 	// recorder is nil if nothing is recorded.
 	recorder *recording.Recorder
+	// begun begins what runs as long as the app: end ends it, and tasks waits for it.
+	begun sync.Once
+	end   context.CancelFunc
+	tasks sync.WaitGroup
+	// warmed reports that the app has waited to lead.
+	warmed atomic.Bool
 }
 
 // Ready reports whether the caches of all controllers are filled.
@@ -62,18 +69,60 @@ func (a *app) Ready() bool {
 // conditions.
 func (a *app) Problems() []string { return a.group.Problems() }
 
-// Run runs until ctx ends; cache, discovery and Events outlive the controllers.
-func (a *app) Run(ctx context.Context) error {
-	defer a.host.Close()
-	following, stop := context.WithCancel(ctx)
+// Warm keeps the caches filled for a replica that waits to lead, until ctx ends: with the resources
+// that all controllers watch. It writes nothing and asks no hook. Run may be called meanwhile.
+func (a *app) Warm(ctx context.Context) {
+	a.warmed.Store(true)
+	a.begin(ctx)
 	var wait sync.WaitGroup
-	wait.Go(func() { a.host.Discovery.Run(following) })
-	wait.Go(func() { a.recorder.Run(following) })
-	wait.Go(func() { reportCaches(following, a.budget, a.host.Cache.Stats, clock.RealClock{}) })
-	wait.Go(func() { watchHeap(following, klog.FromContext(ctx), readHeap, clock.RealClock{}) })
+	wait.Go(func() { a.group.Warm(ctx) })
+	if a.supervisor != nil {
+		wait.Go(func() { a.supervisor.Warm(ctx) })
+	}
+	wait.Wait()
+}
+
+// Warmed reports whether Warm has filled the caches.
+func (a *app) Warmed() bool {
+	return a.group.Warmed() && (a.supervisor == nil || a.supervisor.Warmed())
+}
+
+// Run runs the controllers until ctx ends. Views that are older than the call must first show what
+// another leader has written.
+func (a *app) Run(ctx context.Context) error {
+	a.begin(ctx)
+	if a.warmed.Load() {
+		a.host.Cache.Revalidate()
+		if err := a.host.Discovery.Refresh(ctx); err != nil {
+			klog.FromContext(ctx).Error(err, "some resources are not known yet")
+		}
+	}
+	recording, stop := context.WithCancel(ctx)
+	var wait sync.WaitGroup
+	wait.Go(func() { a.recorder.Run(recording) })
 	defer wait.Wait()
 	defer stop()
 	return a.gateway.serveWhile(ctx, a.control)
+}
+
+// begin begins what outlives the controllers: discovery and the measurement of memory.
+func (a *app) begin(ctx context.Context) {
+	a.begun.Do(func() {
+		ctx, a.end = context.WithCancel(context.WithoutCancel(ctx))
+		a.tasks.Go(func() { a.host.Discovery.Run(ctx) })
+		a.tasks.Go(func() { reportCaches(ctx, a.budget, a.host.Cache.Stats, clock.RealClock{}) })
+		a.tasks.Go(func() { watchHeap(ctx, klog.FromContext(ctx), readHeap, clock.RealClock{}) })
+	})
+}
+
+// Close ends the watches and the recording of Events, after Run and Warm have returned.
+func (a *app) Close() {
+	a.begun.Do(func() {}) // nothing begins any more
+	if a.end != nil {
+		a.end()
+	}
+	a.tasks.Wait()
+	a.host.Close()
 }
 
 // control runs all controllers until ctx ends, or the supervisor fails.

@@ -192,6 +192,7 @@ func TestFlags(t *testing.T) {
 		"leader-election-resource-lock":    "leases",
 		"leader-election-namespace":        "",
 		"leader-election-id":               "metacontroller",
+		"leader-election-warm-standby":     "true",
 		"target-label-selector":            "",
 		"apply-strategy":                   "dynamic-apply",
 		"apply-strategy-ssa-field-manager": "metacontroller",

@@ -129,6 +129,8 @@ func bindLeaderElection(f *pflag.FlagSet, l *server.LeaderElection) {
 	f.StringVar(&l.ResourceLock, "leader-election-resource-lock", l.ResourceLock, "kind of lock: leases")
 	f.StringVar(&l.Namespace, "leader-election-namespace", l.Namespace, "namespace of the Lease; empty is the Pod's own")
 	f.StringVar(&l.ID, "leader-election-id", l.ID, "name of the Lease")
+	f.BoolVar(&l.WarmStandby, "leader-election-warm-standby", l.WarmStandby,
+		"fill the caches of a replica that waits, so that it takes over without a list; it then needs the leader's memory")
 }
 
 func bindLog(f *pflag.FlagSet, l *server.Log) {

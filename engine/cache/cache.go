@@ -47,9 +47,13 @@ type Cache struct {
 	settings Settings
 	root     context.Context //nolint:containedctx // bounds the watches, which outlive the calls that start them
 	cancel   context.CancelFunc
+	// proofs are the checks of Revalidate that run.
+	proofs sync.WaitGroup
 
-	mu        sync.RWMutex // guards informers
+	mu        sync.RWMutex // guards the fields below
 	informers map[object.Resource]*informer
+	// consistent makes first lists consistent.
+	consistent bool
 }
 
 // New makes an empty Cache. Close ends its watches.
@@ -79,6 +83,7 @@ func (c *Cache) Close() {
 	for _, i := range informers {
 		<-i.stopped
 	}
+	c.proofs.Wait()
 }
 
 // UnwatchableError reports that a resource cannot be listed or watched, for a reason that waiting
@@ -109,42 +114,50 @@ func (e *UnwatchableError) NotFound() bool {
 // share one watch, which ends with the last of them. It fails with an *UnwatchableError if the
 // resource cannot be watched, and with ctx's error; other faults are retried until then.
 func (c *Cache) Acquire(ctx context.Context, r object.Resource) (*Handle, error) {
-	i, err := c.informer(r)
-	if err != nil {
-		return nil, err
-	}
-	h := &Handle{cache: c, informer: i}
-	select {
-	case <-i.store.primed:
-		h.view, err = i.store.objects.View()
-	case <-i.failed:
-		err = i.err
-	case <-ctx.Done():
-		err = ctx.Err()
-	case <-c.root.Done():
-		err = c.root.Err()
-	}
-	if err != nil {
+	for {
+		i, proof, err := c.informer(r)
+		if err != nil {
+			return nil, err
+		}
+		h := &Handle{cache: c, informer: i}
+		select {
+		case <-i.store.primed:
+			h.view, err = i.store.objects.View()
+		case <-i.failed:
+			err = i.err
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-c.root.Done():
+			err = c.root.Err()
+		}
+		if err == nil {
+			err = proof.wait(ctx, c.root)
+		}
+		if err == nil && !proof.failed() {
+			return h, nil
+		}
 		h.Release()
-		return nil, err
+		if err != nil {
+			return nil, err
+		}
 	}
-	return h, nil
 }
 
-// informer returns the resource's informer with one more user, and starts it if necessary.
-func (c *Cache) informer(r object.Resource) (*informer, error) {
+// informer returns the resource's informer with one more user and the check of its view, which may
+// be nil. It starts an informer if there is none, or if that cannot be watched or is outdated.
+func (c *Cache) informer(r object.Resource) (*informer, *proof, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i, ok := c.informers[r]
-	if !ok || i.broken() {
+	if !ok || i.broken() || i.proof.failed() {
 		var err error
-		if i, err = start(c.root, &c.settings, r); err != nil {
-			return nil, err
+		if i, err = start(c.root, &c.settings, r, c.consistent); err != nil {
+			return nil, nil, err
 		}
 		c.informers[r] = i
 	}
 	i.users++
-	return i, nil
+	return i, i.proof, nil
 }
 
 // LastError is the last failure of a resource's list or watch; nil if the last request succeeded,

@@ -34,9 +34,15 @@ type informer struct {
 	settings *Settings
 	store    *store
 	health   *health
-	users    int // guarded by the Cache
+	users    int             // guarded by the Cache
+	proof    *proof          // guarded by the Cache; nil without a check of the view
+	root     context.Context //nolint:containedctx // bounds the watch, which outlives the call that starts it
 	cancel   context.CancelFunc
-	stopped  chan struct{}
+	client   rest.Interface
+	open     openWatch
+	// consistent makes the first list one that is not answered from an old state.
+	consistent bool
+	stopped    chan struct{}
 
 	// failed is closed when it turns out, before the first list is in, that the resource cannot be
 	// watched; err is why.
@@ -46,27 +52,29 @@ type informer struct {
 }
 
 // start begins to watch a resource.
-func start(ctx context.Context, s *Settings, r object.Resource) (*informer, error) {
+func start(ctx context.Context, s *Settings, r object.Resource, consistent bool) (*informer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	h := newHealth(r, s.Clock, s.StaleAfter)
 	i := &informer{
-		resource: r,
-		settings: s,
-		store:    newStore(r, h),
-		health:   h,
-		cancel:   cancel,
-		stopped:  make(chan struct{}),
-		failed:   make(chan struct{}),
+		resource:   r,
+		settings:   s,
+		store:      newStore(r, h),
+		health:     h,
+		root:       ctx,
+		cancel:     cancel,
+		consistent: consistent,
+		stopped:    make(chan struct{}),
+		failed:     make(chan struct{}),
 	}
-	client, err := clientFor(s, r, h.failed)
-	if err != nil {
+	var err error
+	if i.client, err = clientFor(s, r, h.failed); err != nil {
 		cancel()
 		return nil, fmt.Errorf("client for %s: %w", r, err)
 	}
 	h.follow(func(error) { i.store.progress.wake() })
 	waits := backoff
 	reflector := clientcache.NewReflectorWithOptions(
-		i.listWatch(client),
+		i.listWatch(),
 		&object.Object{},
 		i.store,
 		clientcache.ReflectorOptions{
@@ -98,10 +106,10 @@ func (i *informer) broken() bool {
 }
 
 // listWatch lists and watches the resource as raw objects.
-func (i *informer) listWatch(client rest.Interface) *clientcache.ListWatch {
+func (i *informer) listWatch() *clientcache.ListWatch {
 	return &clientcache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			l, err := i.list(ctx, client, o)
+			l, err := i.list(ctx, o)
 			if err != nil {
 				return nil, i.note(ctx, err)
 			}
@@ -109,7 +117,8 @@ func (i *informer) listWatch(client rest.Interface) *clientcache.ListWatch {
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.Watch = true
-			w, err := request(client, i.resource, o).Watch(ctx)
+			o, short := i.open.options(o)
+			w, err := request(i.client, i.resource, o).Watch(ctx)
 			if err != nil && ctx.Err() != nil {
 				// An older API server answers with the first event. The reflector logs no fault for io.EOF.
 				return nil, io.EOF
@@ -117,6 +126,7 @@ func (i *informer) listWatch(client rest.Interface) *clientcache.ListWatch {
 			if err != nil {
 				return nil, i.note(ctx, err)
 			}
+			i.open.opened(w, short)
 			if o.SendInitialEvents == nil { // else the list that it brings counts
 				i.health.accepted()
 			}
@@ -125,8 +135,11 @@ func (i *informer) listWatch(client rest.Interface) *clientcache.ListWatch {
 	}
 }
 
-func (i *informer) list(ctx context.Context, client rest.Interface, o metav1.ListOptions) (*list, error) {
-	answer := request(client, i.resource, o).Do(ctx)
+func (i *informer) list(ctx context.Context, o metav1.ListOptions) (*list, error) {
+	if i.consistent && o.ResourceVersion == "0" { // any state that the API server has in its cache
+		o.ResourceVersion = ""
+	}
+	answer := request(i.client, i.resource, o).Do(ctx)
 	if err := answer.Error(); err != nil { // unlike Raw's, it carries the reason that the server gives
 		return nil, err
 	}

@@ -25,11 +25,11 @@ func TestStopBeforeTheWatchAnswers(t *testing.T) {
 	defer server.Close()
 	i := &informer{resource: object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Plural: "pods"}}
 	settings := &Settings{Config: &rest.Config{Host: server.URL}, Decode: object.Decode}
-	client, err := clientFor(settings, i.resource, func(error) {})
-	if err != nil {
+	var err error
+	if i.client, err = clientFor(settings, i.resource, func(error) {}); err != nil {
 		t.Fatal(err)
 	}
-	w, err := i.listWatch(client).WatchWithContext(ctx, metav1.ListOptions{})
+	w, err := i.listWatch().WatchWithContext(ctx, metav1.ListOptions{})
 	if w != nil || !errors.Is(err, io.EOF) {
 		t.Errorf("got %v, %v, want no watch and the end of file", w, err)
 	}

@@ -108,7 +108,7 @@ func TestServeElectsALeader(t *testing.T) {
 	first := startServed(ctx, t, c, flags...)
 	first.await(ctx, t, "ok")
 	second := startServed(ctx, t, c, flags...)
-	second.await(ctx, t, "standing by for leadership")
+	second.await(ctx, t, "standing by for leadership; caches are filled")
 	first.stop(t)
 	second.await(ctx, t, "ok")
 }

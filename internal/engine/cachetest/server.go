@@ -6,6 +6,7 @@
 package cachetest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -30,6 +31,7 @@ type Server struct {
 	objects  map[string]map[string]stored // by URL path of the collection, then namespace/name
 	watchers map[*watcher]struct{}
 	refused  map[string]int
+	held     map[string]chan struct{} // closed when the events of a path are delivered again
 	opened   map[string]int
 	closed   bool
 	// listsOnly refuses watches that begin with the present objects.
@@ -40,6 +42,10 @@ type stored struct {
 	raw     json.RawMessage
 	version int
 }
+
+// shortWatch is the longest timeout in seconds with which a watch gets a bookmark at its beginning.
+// A real API server sends one 2 seconds before a watch times out.
+const shortWatch = 5
 
 // watcher is one open watch.
 type watcher struct {
@@ -52,7 +58,7 @@ type watcher struct {
 func New(t testing.TB) *Server {
 	s := &Server{
 		t: t, version: 100, objects: map[string]map[string]stored{}, watchers: map[*watcher]struct{}{},
-		refused: map[string]int{}, opened: map[string]int{},
+		refused: map[string]int{}, opened: map[string]int{}, held: map[string]chan struct{}{},
 	}
 	s.http = httptest.NewServer(s)
 	t.Cleanup(func() {
@@ -154,6 +160,34 @@ func (s *Server) ListsOnly() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listsOnly = true
+}
+
+// Hold holds back the events of a resource in all watches, until release is called.
+func (s *Server) Hold(r object.Resource) (release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	free := make(chan struct{})
+	s.held[path(r)] = free
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.held, path(r))
+		close(free)
+	}
+}
+
+// pass waits until the events of a watch are not held back.
+func (s *Server) pass(ctx context.Context, at string) {
+	s.mu.Lock()
+	free := s.held[at]
+	s.mu.Unlock()
+	if free == nil {
+		return
+	}
+	select {
+	case <-free:
+	case <-ctx.Done():
+	}
 }
 
 // Drop ends all watches, as a server that restarts does.
@@ -289,6 +323,9 @@ func (s *Server) open(r *http.Request) (*watcher, int) {
 			w.events <- frame("ADDED", o.raw)
 		}
 	}
+	if timeout, err := strconv.Atoi(query.Get("timeoutSeconds")); err == nil && timeout <= shortWatch {
+		w.events <- frame("BOOKMARK", s.bookmark(""))
+	}
 	if initial {
 		w.events <- frame("BOOKMARK", s.bookmark(`,"annotations":{"k8s.io/initial-events-end":"true"}`))
 	}
@@ -318,6 +355,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 			if !ok {
 				return
 			}
+			s.pass(r.Context(), own.path)
 			s.write(w, event)
 			flusher.Flush()
 		}

@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/discovery"
+	"github.com/hookloop/hookloop/internal/engine/standby"
 	"github.com/hookloop/hookloop/internal/panics"
 	"github.com/hookloop/hookloop/internal/sleep"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -64,6 +66,8 @@ const (
 type Group struct {
 	host    *Host
 	members []*member
+	// warm is nil before Warm.
+	warm atomic.Pointer[standby.Set]
 }
 
 // member is one controller of a Group.
@@ -135,6 +139,38 @@ func (g *Group) Run(ctx context.Context) {
 		wait.Go(func() { g.keep(ctx, m) })
 	}
 	wait.Wait()
+}
+
+// Warm keeps the resources of the controllers' kinds in the cache until ctx is done, for a replica
+// that waits to lead. It writes nothing and reconciles nothing. Run may be called meanwhile.
+func (g *Group) Warm(ctx context.Context) {
+	set := standby.New(standby.Settings{Cache: g.host.Cache, Clock: g.host.Clock})
+	defer set.Wait()
+	for {
+		changed := g.host.Resources.Changed()
+		var resources []object.Resource
+		for _, m := range g.members {
+			served, err := g.served(m)
+			if err != nil { // the controller waits until it is served
+				continue
+			}
+			resources = slices.AppendSeq(resources, maps.Values(served))
+		}
+		set.Want(ctx, resources)
+		g.warm.Store(set)
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// Warmed reports whether Warm has filled the caches of the controllers with kinds that are served,
+// except for resources that cannot be listed at present.
+func (g *Group) Warmed() bool {
+	set := g.warm.Load()
+	return set != nil && set.Filled()
 }
 
 // Ready reports whether every controller runs with filled caches, or has a problem (Problems).

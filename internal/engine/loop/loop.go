@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/cache"
@@ -228,21 +229,28 @@ func (c *Loop[K]) Run(ctx context.Context) error {
 	return nil
 }
 
+// Resources returns the declared resources, each once.
+func (c *Loop[K]) Resources() []object.Resource {
+	var all []object.Resource
+	add := func(r object.Resource) {
+		if !slices.Contains(all, r) {
+			all = append(all, r)
+		}
+	}
+	for _, p := range c.primary {
+		add(p.resource)
+	}
+	for _, s := range c.secondary {
+		add(s.resource)
+	}
+	return all
+}
+
 // acquire starts to watch every declared resource, each once, and returns when all are filled and
 // indexed.
 func (c *Loop[K]) acquire(ctx context.Context) (cache.Held, error) {
 	handles := cache.Held{}
-	var resources []object.Resource
-	for _, p := range c.primary {
-		resources = append(resources, p.resource)
-	}
-	for _, s := range c.secondary {
-		resources = append(resources, s.resource)
-	}
-	for _, r := range resources {
-		if handles[r] != nil {
-			continue
-		}
+	for _, r := range c.Resources() {
 		h, err := c.settings.Cache.Acquire(ctx, r)
 		if err != nil {
 			return handles, err

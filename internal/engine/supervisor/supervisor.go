@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/cache"
@@ -112,6 +113,9 @@ type Supervisor struct {
 
 	// noSummary has the kinds with an installed CRD that lacks the fields of the summary.
 	noSummary sync.Map
+
+	// warm is nil before Warm.
+	warm atomic.Pointer[warm]
 
 	mu      sync.Mutex // guards the fields below
 	running map[object.Ref]*instance
