@@ -73,7 +73,7 @@ func (t *table) remove(key id) {
 	}
 	t.places[free] = nil
 	if len(t.places) > minPlaces && 8*t.taken < len(t.places) {
-		t.resize(len(t.places) / 4)
+		t.resize(max(minPlaces, len(t.places)/4))
 	}
 }
 
