@@ -63,12 +63,12 @@ func TestAWaiterThatLeavesIsReplaced(t *testing.T) {
 		q := newQueue()
 		stays, _ := get(t, q)
 		_, cancel := get(t, q)
-		q.mu.Lock() // so that the waiter is woken and cancelled before it runs
+		q.mu.Lock() // so that the waiter is cancelled and woken before it can take the key
+		cancel()
 		q.waiters.wakeOne()
 		q.entries["now"] = &entry[string]{key: "now", at: -1}
 		q.ready[User] = append(q.ready[User], q.entries["now"])
 		q.entries["now"].at = 0
-		cancel()
 		q.mu.Unlock()
 		if key := <-stays; key != "now" {
 			t.Errorf("the one that stays got %q", key)
