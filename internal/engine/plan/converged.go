@@ -15,6 +15,8 @@ type Converged struct {
 	// few are up to maxScanned children, in no order; many is nil then.
 	few  []convergedChild
 	many map[uint64]convergedState
+	// rests is the approximate size of the states' rests in bytes.
+	rests int
 }
 
 // ConvergedAt is the state in which a child was found converged. The zero value is none.
@@ -64,8 +66,16 @@ type convergedRest struct {
 	superseded, unrecorded bool
 }
 
+// bytes returns the approximate size in memory; nil has none.
+func (r *convergedRest) bytes() int {
+	if r == nil {
+		return 0
+	}
+	return convergedRestBytes + len(r.heldBack)
+}
+
 // convergedBytes and convergedRestBytes are the approximate sizes of an entry in a list and of a
-// rest; an entry of a map takes twice as much.
+// rest without its text; an entry of a map takes twice as much.
 const convergedBytes, convergedRestBytes = 32, 48
 
 // NewConverged returns an empty Converged with room for n children.
@@ -89,13 +99,7 @@ func (c *Converged) Bytes() int {
 	if c == nil {
 		return 0
 	}
-	bytes, rest := convergedBytes*(cap(c.few)+2*len(c.many)), 0
-	for i := range c.few {
-		if c.few[i].rest != nil {
-			rest++
-		}
-	}
-	return bytes + convergedRestBytes*rest
+	return convergedBytes*(cap(c.few)+2*len(c.many)) + c.rests
 }
 
 // At returns the state of a child.
@@ -103,16 +107,21 @@ func (c *Converged) At(ref object.Ref) ConvergedAt {
 	if c == nil {
 		return ConvergedAt{}
 	}
-	name := maphash.Comparable(seed, ref)
+	return c.state(maphash.Comparable(seed, ref)).at()
+}
+
+// state returns the state of a child by its name's hash.
+func (c *Converged) state(name uint64) convergedState {
 	if i := c.place(name); i >= 0 {
-		return c.few[i].at()
+		return c.few[i].convergedState
 	}
-	return c.many[name].at()
+	return c.many[name]
 }
 
 // Set stores the state of a child.
 func (c *Converged) Set(ref object.Ref, at ConvergedAt) {
 	name, state := maphash.Comparable(seed, ref), stateOf(at)
+	c.rests += state.rest.bytes() - c.state(name).rest.bytes()
 	switch i := c.place(name); {
 	case i >= 0:
 		c.few[i].convergedState = state
@@ -129,6 +138,7 @@ func (c *Converged) Set(ref object.Ref, at ConvergedAt) {
 // Delete removes a child.
 func (c *Converged) Delete(ref object.Ref) {
 	name := maphash.Comparable(seed, ref)
+	c.rests -= c.state(name).rest.bytes()
 	delete(c.many, name)
 	if i := c.place(name); i >= 0 {
 		c.few = slices.Delete(c.few, i, i+1)
