@@ -131,5 +131,5 @@ func step(name string) string {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(name)
 	}
-	return name
+	return strings.Clone(name) // it is a part of the decoded JSON, and paths are kept for long
 }

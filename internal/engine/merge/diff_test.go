@@ -2,11 +2,13 @@ package merge_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/hookloop/hookloop/internal/engine/merge"
+	"github.com/hookloop/hookloop/internal/jsonmap"
 )
 
 func TestEqual(t *testing.T) {
@@ -79,5 +81,31 @@ func TestDiffIsBounded(t *testing.T) {
 	got := merge.Diff(nil, after)
 	if len(got) > 256 || !utf8.ValidString(got) || !strings.HasSuffix(got, "… and 5 more") {
 		t.Errorf("Diff is %d bytes: %q", len(got), got)
+	}
+}
+
+// TestPathsAreSmall: a path does not keep the JSON in memory that its names were decoded from.
+func TestPathsAreSmall(t *testing.T) {
+	const size = 16 << 20
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	paths := func() []string {
+		decoded, ok := jsonmap.Decode([]byte(`{"rules":1,"text":"` + strings.Repeat("x", size) + `"}`))
+		if !ok {
+			t.Fatal("it is no JSON")
+		}
+		_, paths := merge.DiffPaths(map[string]any{"text": decoded["text"]}, decoded)
+		return paths
+	}()
+	if after := heap(); after > before+size/2 {
+		t.Errorf("%d bytes more after a diff", after-before)
+	}
+	if len(paths) != 1 || paths[0] != "rules" {
+		t.Errorf("the paths are %q, want rules", paths)
 	}
 }
