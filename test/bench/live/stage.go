@@ -24,7 +24,7 @@ const (
 	// stopGrace is the time that a process may take to end.
 	stopGrace = 10 * time.Second
 	// hands is the number of goroutines of a client that writes.
-	hands = 32
+	hands = 64
 )
 
 // engineFlags remove the limit of the engine's requests to the API server.

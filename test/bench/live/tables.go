@@ -105,7 +105,7 @@ func (r *report) driftTable() *table {
 
 func (r *report) buildTable() *table {
 	t := &table{
-		title: "**build**: all children of one parent are created; the floors are a bare client with 32 goroutines " +
+		title: "**build**: all children of one parent are created; the floors are a bare client with 64 goroutines " +
 			"that creates plain ConfigMaps, and that makes the same writes, in the same run",
 		columns: []string{
 			"transport",
