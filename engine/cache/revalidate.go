@@ -94,7 +94,7 @@ func (i *informer) prove() bool {
 	timer := i.settings.Clock.AfterFunc(revalidateTimeout, cancel)
 	defer timer.Stop()
 	version, err := i.present(ctx)
-	if err != nil {
+	if err != nil || version == "0" { // an API server without versions, of which each view is at least 0
 		return false
 	}
 	v, err := i.store.objects.View()

@@ -3,6 +3,7 @@ package cache_test
 import (
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
@@ -186,6 +187,38 @@ func TestRevalidateListsAnew(t *testing.T) {
 	}
 	if n := len(requests.where("resourceVersion", "0")); n != 1 {
 		t.Errorf("%d lists of any state, want the first alone", n)
+	}
+}
+
+// TestRevalidateWithoutVersions: an aggregated API server gives lists the version 0. That proves
+// nothing, so the resource is listed anew.
+func TestRevalidateWithoutVersions(t *testing.T) {
+	s := cachetest.New(t)
+	s.ListsOnly()
+	s.Put(pages, page("a", "x", "", "old"))
+	config := s.Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Query().Get("limit") != "1" {
+				return next.RoundTrip(r)
+			}
+			answer := httptest.NewRecorder()
+			answer.Header().Set("Content-Type", "application/json")
+			_, err := answer.WriteString(`{"metadata":{"resourceVersion":"0"}}`)
+			return answer.Result(), err
+		})
+	})
+	c := openWith(t, cache.Settings{Config: config, StaleAfter: time.Hour})
+	h := acquire(t, c, pages)
+	defer s.Hold(pages)()
+	s.Put(pages, page("a", "x", "", "new"))
+
+	c.Revalidate()
+	if got := text(t, acquire(t, c, pages), "x"); got != `"new"` {
+		t.Errorf("the page has %s, want new", got)
+	}
+	if got := text(t, h, "x"); got != `"old"` {
+		t.Errorf("the old handle shows %s: the watch was not held", got)
 	}
 }
 
