@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -132,7 +131,7 @@ func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastR
 
 // post sends a question. If the hook rejects the credentials and new ones exist, post repeats the
 // call once.
-func (c *client) post(ctx context.Context, body []byte, tag string) (*http.Response, error) {
+func (c *client) post(ctx context.Context, body *requestBody, tag string) (*http.Response, error) {
 	response, used, err := c.send(ctx, body, tag)
 	if used == nil || !authRejected(ctx, response, err) {
 		return response, err
@@ -188,18 +187,32 @@ type credentialsError struct{ error }
 
 func (e *credentialsError) Unwrap() error { return e.error }
 
+// request makes the POST of a body. Some hooks need the length, and net/http needs
+// another reader for each try.
+func (c *client) request(ctx context.Context, body *requestBody) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.ContentLength, request.GetBody = int64(body.size()), body.bodies()
+	if request.Body, err = request.GetBody(); err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	return request, nil
+}
+
 // send makes one request, with the trace context. It also returns the material that the request
 // used.
-func (c *client) send(ctx context.Context, body []byte, tag string) (*http.Response, *endpoint.Material, error) {
+func (c *client) send(ctx context.Context, body *requestBody, tag string) (*http.Response, *endpoint.Material, error) {
 	sender, material, err := c.connections.get(ctx)
 	if err != nil {
 		return nil, nil, &credentialsError{err}
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	request, err := c.request(ctx, body)
 	if err != nil {
 		return nil, nil, err
 	}
-	request.Header.Set("Content-Type", "application/json")
 	if material.Header != "" {
 		request.Header.Set("Authorization", material.Header)
 	}
@@ -212,7 +225,8 @@ func (c *client) send(ctx context.Context, body []byte, tag string) (*http.Respo
 	otel.GetTextMapPropagator().Inject(ctx, propagation.HeaderCarrier(request.Header))
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(
-			attribute.String("http.request.method", http.MethodPost), attribute.Int("hookloop.hook.request_bytes", len(body)))
+			attribute.String("http.request.method", http.MethodPost),
+			attribute.Int("hookloop.hook.request_bytes", body.size()))
 	}
 	response, err := sender.Do(request)
 	if err != nil {

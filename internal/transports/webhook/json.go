@@ -3,7 +3,7 @@ package webhook
 import "github.com/hookloop/hookloop/engine/hook"
 
 // Encode returns a question as the JSON of a version, as Ask posts it.
-func Encode(q *hook.Question, version string) []byte { return encode(q, version) }
+func Encode(q *hook.Question, version string) []byte { return encode(q, version).bytes() }
 
 // Decode decodes the JSON of a response, as Ask does. In strict mode it rejects unknown and
 // duplicate fields. The error describes the invalid part.

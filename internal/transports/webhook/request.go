@@ -10,19 +10,28 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// encode writes a question as JSON. It copies the raw bytes of objects.
-func encode(q *hook.Question, version string) []byte {
+// encode writes a question as JSON. A large one refers to the raw bytes of its objects.
+func encode(q *hook.Question, version string) *requestBody {
 	w := &writer{version: version, parent: q.Parent}
-	w.Grow(size(q))
+	if n := size(q); n <= largeQuestion {
+		w.Grow(n)
+	} else {
+		w.refers = true
+	}
+	w.question(q)
+	return &requestBody{text: w.Bytes(), inserted: w.inserted}
+}
+
+func (w *writer) question(q *hook.Question) {
 	kind := q.Kind.Descriptor()
 	parent, children := kind.ParentField, kind.ChildrenField
 	if q.Op == hook.Customize {
 		parent = "parent"
 	}
 	w.WriteString(`{"controller":`)
-	w.Write(q.Controller.Raw())
+	w.object(q.Controller)
 	w.WriteString(`,"` + parent + `":`)
-	w.Write(q.Parent.Raw())
+	w.object(q.Parent)
 	if q.Op != hook.Customize {
 		w.input(q)
 		w.WriteString(`,"` + children + `":{`)
@@ -38,7 +47,6 @@ func encode(q *hook.Question, version string) []byte {
 		w.WriteString(`,"finalizing":` + strconv.FormatBool(q.Op == hook.Finalize))
 	}
 	w.WriteByte('}')
-	return w.Bytes()
 }
 
 // input writes the fields that only map hooks have: "mapKey": "…", "input": object.
@@ -50,7 +58,7 @@ func (w *writer) input(q *hook.Question) {
 	w.quote(q.MapKey)
 	if q.Input != nil {
 		w.WriteString(`,"input":`)
-		w.Write(q.Input.Raw())
+		w.object(q.Input)
 	}
 }
 
@@ -79,6 +87,18 @@ type writer struct {
 	bytes.Buffer
 	version string
 	parent  *object.Object
+	// refers makes inserted have the objects, instead of the buffer.
+	refers   bool
+	inserted []insertion
+}
+
+// object writes the JSON of an object.
+func (w *writer) object(o *object.Object) {
+	if raw := o.Raw(); w.refers && len(raw) >= minInserted {
+		w.inserted = append(w.inserted, insertion{w.Len(), raw})
+	} else {
+		w.Write(raw)
+	}
 }
 
 // group writes "Kind.version": {"key": object, …}.
@@ -142,7 +162,7 @@ func (w *writer) objects(g hook.Group) {
 		first = false
 		w.quote(w.key(o))
 		w.WriteByte(':')
-		w.Write(o.Raw())
+		w.object(o)
 	}
 	w.WriteByte('}')
 }

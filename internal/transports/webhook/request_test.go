@@ -57,7 +57,7 @@ func TestRequests(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer
-			if err := json.Indent(&got, encode(c.q, c.version), "", "  "); err != nil {
+			if err := json.Indent(&got, encode(c.q, c.version).bytes(), "", "  "); err != nil {
 				t.Fatal(err)
 			}
 			got.WriteByte('\n')
@@ -88,7 +88,7 @@ func TestNamesAreEscaped(t *testing.T) {
 		MapKey  string
 		Outputs map[string]map[string]json.RawMessage
 	}
-	if err := json.Unmarshal(encode(q, "v1"), &got); err != nil {
+	if err := json.Unmarshal(encode(q, "v1").bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
 	if got.MapKey != q.MapKey || got.Outputs["Pod.v1"][name] == nil {
@@ -118,7 +118,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		b.SetBytes(int64(len(encode(q, "v2"))))
+		b.SetBytes(int64(encode(q, "v2").size()))
 	}
 }
 
