@@ -2,6 +2,7 @@ package act
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"math"
@@ -205,7 +206,10 @@ func TestHungResource(t *testing.T) {
 	const hung = 5 * Parallel // as many as the workers of one controller send
 	var arrived atomic.Int64
 	all, release := make(chan struct{}), make(chan struct{})
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 2 {
+			t.Errorf("a request of %s", r.Proto)
+		}
 		if strings.Contains(r.URL.Path, "/pages") {
 			if arrived.Add(1) == hung {
 				close(all)
@@ -215,10 +219,13 @@ func TestHungResource(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"a","namespace":"shop"}}`))
 	}))
+	web.EnableHTTP2 = true // a connection has fewer streams than there are requests
+	web.StartTLS()
 	defer web.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})
 	w, err := NewWriter(Settings{
-		Config: &rest.Config{Host: web.URL + "/k8s", QPS: -1}, Tracer: noop.NewTracerProvider().Tracer(""),
-		Meter: &server{}, Clock: clock.RealClock{},
+		Config: &rest.Config{Host: web.URL + "/k8s", QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: ca}},
+		Tracer: noop.NewTracerProvider().Tracer(""), Meter: &server{}, Clock: clock.RealClock{},
 	})
 	if err != nil {
 		t.Fatal(err)
