@@ -3,6 +3,7 @@
 import argparse
 import logging
 import os
+import queue
 import signal
 import sys
 import threading
@@ -33,13 +34,15 @@ def serve(*hooks: Hook, args: Optional[Sequence[str]] = None) -> None:
         services = _services(hooks, flags)
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         sys.exit(f"hookloop: {error}")
-    stop_requested = threading.Event()
+    # A handler runs in the main thread, also while that begins to wait: no lock is safe in it, and
+    # an Event has one.
+    signals: "queue.SimpleQueue[int]" = queue.SimpleQueue()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop_requested.set())
+        signal.signal(number, lambda number, _: signals.put(number))
     for service in services:
         service.start()
         threading.Thread(target=_print_address, args=(service, flags), daemon=True).start()
-    stop_requested.wait()
+    signals.get()
     stops = [threading.Thread(target=service.stop) for service in services]
     for stop in stops:
         stop.start()

@@ -2,11 +2,9 @@
 
 import contextlib
 import dataclasses
-import os
 import pathlib
 import queue
 import signal
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -20,7 +18,7 @@ from hookloop.attachment import Backoff
 from hookloop.stream.v1 import gateway_pb2, stream_pb2
 from tests.engine import Engine
 from tests.requests import sync_request
-from tests.test_server import ROOT, WAIT, make_certificate
+from tests.test_server import SERVE, WAIT, make_certificate, running
 from tests.test_stream import Held, Later, echo
 from tests.test_session import pods
 
@@ -295,11 +293,7 @@ entered.wait()
 attachment.stop(grace_period=0)
 """
         files = [str(self.gateway.folder / name) for name in ("ca.crt", "token")]
-        environment = os.environ | {"PYTHONPATH": str(ROOT)}
-        with subprocess.Popen(
-            [sys.executable, "-c", code, self.gateway.address, *files], env=environment
-        ) as program:
-            self.addCleanup(program.kill)
+        with running(code, self.gateway.address, *files) as program:
             session, engine = self.gateway.next(), Engine()
             session.open(engine)
             session.send(engine.call(pods(1)))
@@ -399,7 +393,6 @@ attachment.stop(grace_period=0)
         self.assertEqual(raised.exception.code, 7)
 
     def test_a_program_dials_in_and_ends_at_sigterm(self):
-        code = "import hookloop; hookloop.serve(hookloop.Composite(sync=lambda request: {}))"
         flags = [
             "--attach",
             self.gateway.address,
@@ -410,11 +403,7 @@ attachment.stop(grace_period=0)
             "--token-file",
             str(self.gateway.folder / "token"),
         ]
-        environment = os.environ | {"PYTHONPATH": str(ROOT)}
-        with subprocess.Popen(
-            [sys.executable, "-c", code, *flags], stdout=subprocess.PIPE, text=True, env=environment
-        ) as program:
-            self.addCleanup(program.kill)
+        with running(SERVE, *flags) as program:
             session, engine = self.gateway.next(), Engine()
             session.open(engine)
             self.assertEqual(program.stdout.readline(), f"attached to {self.gateway.address}\n")

@@ -1,5 +1,6 @@
 """The server and the program: health, graceful stop, TLS, invalid arguments."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -20,6 +21,19 @@ from tests.requests import invoke, serving, sync_request
 
 ROOT = pathlib.Path(__file__).parent.parent
 WAIT = 30  # seconds, a deadline
+SERVE = "import hookloop; hookloop.serve(hookloop.Composite(sync=lambda request: {}))"
+
+
+@contextlib.contextmanager
+def running(code, *flags):
+    """Runs a Python program, and kills it at the end if it has not ended."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", code, *flags]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as program:
+        try:
+            yield program
+        finally:
+            program.kill()
 
 
 def empty(_):
@@ -106,19 +120,27 @@ class Stopping(unittest.TestCase):
             self.assertEqual(answers[0].status, b'{"done":true}')
 
     def test_a_program_ends_at_sigterm(self):
-        code = "import hookloop; hookloop.serve(hookloop.Composite(sync=lambda request: {}))"
-        command = [sys.executable, "-c", code, "--listen", "127.0.0.1:0"]
-        with subprocess.Popen(
-            command,
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-        ) as program:
-            self.addCleanup(program.kill)
-            address = re.fullmatch(r"listening on (127\.0\.0\.1:\d+)\n", program.stdout.readline())[
-                1
-            ]
+        self.end_by_sigterm(SERVE)
+
+    def test_a_signal_that_interrupts_the_wait_for_signals(self):
+        """A handler runs between any two steps of the main thread, also while that holds a lock."""
+        self.end_by_sigterm(
+            """
+import signal, sys, threading
+wait = threading.Condition.wait
+def interrupted(self, timeout=None):
+    if sys._getframe(2).f_code.co_name == "serve":
+        signal.raise_signal(signal.SIGTERM)
+    return wait(self, timeout)
+threading.Condition.wait = interrupted
+"""
+            + SERVE
+        )
+
+    def end_by_sigterm(self, code):
+        with running(code, "--listen", "127.0.0.1:0") as program:
+            line = program.stdout.readline()
+            address = re.fullmatch(r"listening on (127\.0\.0\.1:\d+)\n", line)[1]
             with grpc.insecure_channel(address) as channel:
                 invoke(channel, "Sync", sync_request())
             program.send_signal(signal.SIGTERM)

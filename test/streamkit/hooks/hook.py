@@ -1,8 +1,8 @@
 """The reference hook of docs/reference/stream-protocol.md on the SDK in Python."""
 
 import argparse
+import queue
 import signal
-import threading
 import time
 
 import hookloop
@@ -87,9 +87,9 @@ def main():
         service = hookloop.Server(hook, listen=flags.listen)
         service.start()
         print(f"listening on {service.address}", flush=True)
-    stopped = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
-    stopped.wait()
+    signals = queue.SimpleQueue()  # an Event's lock is not for handlers
+    signal.signal(signal.SIGTERM, lambda number, _: signals.put(number))
+    signals.get()
     service.stop(1)
 
 
