@@ -13,8 +13,12 @@ import (
 // cancellations. A faster hook has nothing to end.
 const slowest = 200 * time.Millisecond
 
-// slow checks the end of calls that no caller waits for. A finding must show twice, with a margin
-// of several answer times, so that a busy machine is no fault.
+// times is how often a finding about time must show, one after the other, so that a busy machine is
+// no fault.
+const times = 3
+
+// slow checks the end of calls that no caller waits for. A finding has a margin of several answer
+// times.
 func (r *round) slow() {
 	if r.first == nil {
 		return
@@ -42,7 +46,7 @@ func (r *round) deadline(q *hook.Question) {
 	}
 	limit := r.fastest / 4
 	var late time.Duration
-	for range 2 {
+	for range times {
 		r.report.Questions[r.over]++
 		got := client.askWithin(r.ctx, q, limit)
 		if got.answer == nil && !got.endless || got.took < 2*limit {
@@ -59,7 +63,7 @@ func (r *round) deadline(q *hook.Question) {
 func (r *round) cancellation(q *hook.Question) {
 	allowed := 4*r.fastest + 500*time.Millisecond
 	var took time.Duration
-	for range 2 {
+	for range times {
 		r.report.Questions[r.over] += callers + 1
 		r.cancelled(q)
 		got := r.ask(r.ctx, q)

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -245,7 +246,8 @@ var exactChildren = []struct{ kind, fields string }{
 	{"LimitRange", "spec: {limits: [{type: Pod, max: {cpu: COUNT}}]}"},
 }
 
-// story adopts orphans, creates, changes and deletes children of each kind, and finalizes.
+// story adopts orphans, creates, changes and deletes children of each kind, and finalizes. It ends
+// when the lease has been renewed, too.
 func (e *exact) story() {
 	e.Helper()
 	for _, c := range exactChildren {
@@ -278,6 +280,14 @@ func (e *exact) story() {
 	awaitGone(e.Kit, "networking.k8s.io/v1/NetworkPolicy", "input")
 	e.Delete("Web", "web")
 	awaitGone(e.Kit, "Web", "web")
+	e.Eventually("the leader renews its lease", func() error {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if !e.used.Has("update coordination.k8s.io/leases") {
+			return errors.New("it has not")
+		}
+		return nil
+	})
 }
 
 // at fills a version in.
