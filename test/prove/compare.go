@@ -89,19 +89,22 @@ func (s *stage) compare(ctx context.Context, out io.Writer, dir string, c scene)
 	return s.compareLive(ctx, out, c.paths(dir)[0])
 }
 
-// compareLive lets a user who may only read render the cluster as it is: there is nothing to do.
+// compareLive lets a user who may only read render the cluster as it is: there is nothing to do. A
+// namespace of another example may be on its way out at first.
 func (s *stage) compareLive(ctx context.Context, out io.Writer, controller string) error {
 	mark, err := s.cluster.Mark()
 	if err != nil {
 		return err
 	}
 	var live render.Result
-	err = s.render(ctx, &live, "-f", controller, "--live", "--kubeconfig", s.reader, "--until-settled", "--ready", "none")
+	err = wait.PollUntilContextTimeout(ctx, time.Second, compareTimeout, true, func(ctx context.Context) (bool, error) {
+		live = render.Result{}
+		args := []string{"-f", controller, "--live", "--kubeconfig", s.reader, "--until-settled", "--ready", "none"}
+		err := s.render(ctx, &live, args...)
+		return len(live.Writes) == 0 && len(live.Changes) == 0, err
+	})
 	if err != nil {
-		return err
-	}
-	if len(live.Writes) > 0 || len(live.Changes) > 0 {
-		return fmt.Errorf("hookloop render --live has writes in a steady state: %+v, %+v", live.Writes, live.Changes)
+		return fmt.Errorf("hookloop render --live has writes in a steady state: %+v, %+v: %w", live.Writes, live.Changes, err)
 	}
 	writes, err := s.cluster.Writes(mark)
 	if err != nil {
