@@ -8,12 +8,13 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/internal/engine/plan"
 )
 
 // lastQuestion identifies the parent of the last question about a key. The zero value is no
 // question. It has hashes, because there is one for each parent.
 type lastQuestion struct {
-	// version is a hash of the parent's resourceVersion, generation is its generation, and metadata
+	// version is that of the parent (plan.VersionOf), generation is its generation, and metadata
 	// another hash (metadataHash).
 	version    uint64
 	generation int64
@@ -25,7 +26,7 @@ type lastQuestion struct {
 
 func questionAbout(parent *object.Object) lastQuestion {
 	return lastQuestion{
-		version: versionHash(parent.ResourceVersion()), generation: parent.Generation(),
+		version: plan.VersionOf(parent.ResourceVersion()), generation: parent.Generation(),
 		metadata: metadataHash(parent), asked: true,
 	}
 }
@@ -47,7 +48,7 @@ func (r *run) hasAsked(c queue.Cause) bool {
 	case c.Deleted || c.ResourceVersion == "":
 		return false
 	case c.Kind == queue.CauseObject:
-		return c.Ref == r.item.Key.Parent && versionHash(c.ResourceVersion) == r.state.asked.version
+		return c.Ref == r.item.Key.Parent && plan.VersionOf(c.ResourceVersion) == r.state.asked.version
 	case c.Kind == queue.CauseChild:
 		return r.state.owned.Has(c.Ref, c.ResourceVersion)
 	}
@@ -133,8 +134,6 @@ func (r *run) unchanged() hook.Changed {
 }
 
 var metadataSeed = maphash.MakeSeed()
-
-func versionHash(resourceVersion string) uint64 { return maphash.String(metadataSeed, resourceVersion) }
 
 // metadataHash hashes the metadata of an object that others than the server set, in any order.
 func metadataHash(o *object.Object) uint64 {
