@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
 	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	"github.com/hookloop/hookloop/internal/protocol/grpctest"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -122,20 +122,9 @@ func serveGRPC(t *testing.T, h *grpcHook) string {
 
 func serveOn(t *testing.T, register func(*grpc.Server), options ...grpc.ServerOption) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, served := grpc.NewServer(append(options, grpc.MaxSendMsgSize(1<<30))...), make(chan error, 1)
+	server := grpc.NewServer(append(options, grpc.MaxSendMsgSize(1<<30))...)
 	register(server)
-	go func() { served <- server.Serve(listener) }()
-	t.Cleanup(func() {
-		server.Stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-	return listener.Addr().String()
+	return grpctest.Serve(t, server)
 }
 
 // webhookResponse is a response of a webhook before it is sent.

@@ -25,6 +25,7 @@ import (
 	enginehook "github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/protocol/grpctest"
 	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"github.com/hookloop/hookloop/internal/transports/codec"
 	"github.com/hookloop/hookloop/internal/transports/gateway"
@@ -249,16 +250,7 @@ func throughGateway(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) {
 	}
 	g := gateway.New(gateway.Settings{Guard: guard, Clock: clock.RealClock{}})
 	streamv1.RegisterGatewayServiceServer(server, g)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	background(t, func(ctx context.Context) error {
-		stop := context.AfterFunc(ctx, server.Stop)
-		defer stop()
-		return server.Serve(listener)
-	})
-	proxy := between(t, listener.Addr().String())
+	proxy := between(t, grpctest.Serve(t, server))
 	certificate, key = clients.Issue("laptop")
 	background(t, func(ctx context.Context) error {
 		return hook.Attach(ctx, hook.AttachOptions{

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -16,6 +15,7 @@ import (
 
 	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/protocol/grpctest"
 	"github.com/hookloop/hookloop/test/confine"
 	"github.com/hookloop/hookloop/test/kit"
 	"google.golang.org/grpc"
@@ -229,15 +229,9 @@ func serveRaw(t *testing.T, answer []byte) string {
 		}
 		return s.SendMsg(&rawMessage{answer})
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	server := grpc.NewServer(grpc.ForceServerCodec(rawCodec{}), grpc.UnknownServiceHandler(handle),
 		grpc.MaxSendMsgSize(64<<20))
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(server.Stop)
-	return listener.Addr().String()
+	return grpctest.Serve(t, server)
 }
 
 // grpcBombs returns responses of 15 MiB: of unary calls, and of streams.
@@ -314,13 +308,7 @@ func (c compressing) Sync(
 
 func serveCompressed(t *testing.T, response *compositev1.SyncResponse) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	server := grpc.NewServer(grpc.MaxSendMsgSize(128 << 20))
 	compositev1.RegisterCompositeHookServiceServer(server, compressing{response: response})
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(server.Stop)
-	return listener.Addr().String()
+	return grpctest.Serve(t, server)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +11,7 @@ import (
 
 	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/protocol/grpctest"
 	"github.com/hookloop/hookloop/internal/protocol/session"
 	"github.com/hookloop/hookloop/test/kit"
 	"google.golang.org/grpc"
@@ -92,26 +92,14 @@ type faultyHook struct {
 // serveFaulty serves a hook without a fault, until the test ends.
 func serveFaulty(t *testing.T) *faultyHook {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	h := &faultyHook{
-		address:   listener.Addr().String(),
 		cut:       make(chan struct{}),
 		dismissed: make(chan struct{}),
 		memories:  map[string]*session.State{},
 	}
 	server := grpc.NewServer(grpc.MaxSendMsgSize(64<<20), grpc.MaxRecvMsgSize(64<<20))
 	streamv1.RegisterHookStreamServiceServer(server, h)
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
-	t.Cleanup(func() {
-		server.Stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	h.address = grpctest.Serve(t, server)
 	return h
 }
 

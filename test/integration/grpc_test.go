@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"testing"
 
 	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
 	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	"github.com/hookloop/hookloop/internal/protocol/grpctest"
 	"github.com/hookloop/hookloop/test/kit"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -75,21 +75,9 @@ func desired(children []json.RawMessage) []*hookv1.DesiredObject {
 // serveGRPC serves the mirror until the test ends, and returns its address.
 func serveGRPC(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	server := grpc.NewServer()
 	compositev1.RegisterCompositeHookServiceServer(server, grpcMirror{})
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
-	t.Cleanup(func() {
-		server.Stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return "grpc:" + listener.Addr().String()
+	return "grpc:" + grpctest.Serve(t, server)
 }
 
 // TestHookOverGRPC runs a parent from creation to deletion with a hook over unary gRPC.

@@ -56,7 +56,10 @@ func Listen(ctx context.Context, o ListenOptions, out io.Writer) ([]Result, erro
 	}
 	results, err := run(ctx, o.Options, g, out)
 	server.Stop()
-	return results, errors.Join(err, <-served)
+	if stopped := <-served; !errors.Is(stopped, grpc.ErrServerStopped) { // the error of a stop before the server began
+		err = errors.Join(err, stopped)
+	}
+	return results, err
 }
 
 var errNobody = errors.New("no hook has dialled in")

@@ -33,7 +33,7 @@ func TestPassesTheSuiteOfAllTransports(t *testing.T) {
 			transporttest.Run(t, transporttest.Harness{
 				Open: unmarked(composed.Open),
 				Serve: func(t *testing.T, timeout string, behave transporttest.Behavior) json.RawMessage {
-					preferred, fallback := transporttest.FreeAddress(t), transporttest.FreeAddress(t)
+					preferred, fallback := transporttest.ClosedAddress(t), transporttest.ClosedAddress(t)
 					patient := timeout
 					if sides.preferred {
 						preferred = serve(t, behave)
@@ -46,7 +46,7 @@ func TestPassesTheSuiteOfAllTransports(t *testing.T) {
 					return fmt.Appendf(nil, `{"one":%s,"other":%s}`, field(preferred, patient), field(fallback, timeout))
 				},
 				Nowhere: func(t *testing.T) json.RawMessage {
-					one, other := transporttest.FreeAddress(t), transporttest.FreeAddress(t)
+					one, other := transporttest.ClosedAddress(t), transporttest.ClosedAddress(t)
 					return fmt.Appendf(nil, `{"one":%s,"other":%s}`, field(one, ""), field(other, ""))
 				},
 			})

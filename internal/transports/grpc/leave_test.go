@@ -71,7 +71,7 @@ func ended(t *testing.T, wait *sync.WaitGroup) {
 
 // TestAddressesThatLeaveWithoutAStream ends a link without a stream immediately.
 func TestAddressesThatLeaveWithoutAStream(t *testing.T) {
-	address := transporttest.FreeAddress(t)
+	address := transporttest.ClosedAddress(t)
 	d := dialerTo(t, address)
 	var wait sync.WaitGroup
 	l := d.link(t.Context(), &wait, address)

@@ -23,7 +23,7 @@ func TestPassesTheSuiteOfAllTransports(t *testing.T) {
 				transporttest.Register(s, behave)
 			}), timeout, unaryMode)
 		},
-		Nowhere: func(t *testing.T) json.RawMessage { return field(transporttest.FreeAddress(t), "", unaryMode) },
+		Nowhere: func(t *testing.T) json.RawMessage { return field(transporttest.ClosedAddress(t), "", unaryMode) },
 	})
 }
 
@@ -34,7 +34,7 @@ func TestStreamsPassTheSuiteOfAllTransports(t *testing.T) {
 		Serve: func(t *testing.T, timeout string, behave transporttest.Behavior) json.RawMessage {
 			return field(serveStream(t, newStreamServer(behave)), timeout, streamMode)
 		},
-		Nowhere: func(t *testing.T) json.RawMessage { return field(transporttest.FreeAddress(t), "", streamMode) },
+		Nowhere: func(t *testing.T) json.RawMessage { return field(transporttest.ClosedAddress(t), "", streamMode) },
 	})
 }
 

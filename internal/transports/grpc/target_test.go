@@ -64,7 +64,7 @@ func TestAddressesAsTarget(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			address := register(c.streamed)
-			free := transporttest.FreeAddress(t)
+			free := transporttest.ClosedAddress(t)
 			target := fmt.Sprintf(`{"mode":%q,"insecure":true,"target":"ipv4:%s,%s"}`, c.mode, address, free)
 			if err := ask(t, open(t, settings(target)), hook.Composite); err != nil {
 				t.Fatal(err)
@@ -117,7 +117,7 @@ func TestOneAddressIsDead(t *testing.T) {
 	address := serve(t, func(s *grpc.Server) {
 		compositev1.RegisterCompositeHookServiceServer(s, transporttest.CompositeServer{Behave: behave})
 	})
-	free := transporttest.FreeAddress(t)
+	free := transporttest.ClosedAddress(t)
 	h := open(t, settings(fmt.Sprintf(`{"insecure":true,"target":"ipv4:%s,%s","timeout":"5s"}`, address, free)))
 	for n := range 8 {
 		if err := ask(t, h, hook.Composite); err != nil {

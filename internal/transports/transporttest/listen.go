@@ -2,18 +2,36 @@ package transporttest
 
 import (
 	"net"
+	"strconv"
+	"syscall"
 	"testing"
 
+	"github.com/hookloop/hookloop/internal/protocol/grpctest"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"google.golang.org/grpc"
 )
 
-// FreeAddress returns an address on loopback without a listener.
-func FreeAddress(t *testing.T) string {
+// ClosedAddress returns an address on loopback that refuses connections. A socket that is bound and
+// does not listen keeps the port until the test ends, so that no other process can listen there.
+func ClosedAddress(t *testing.T) string {
 	t.Helper()
-	l := Listen(t)
-	defer l.Close() //nolint:errcheck // nothing was written
-	return l.Addr().String()
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Close(socket); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	bound, err := syscall.Getsockname(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(bound.(*syscall.SockaddrInet4).Port))
 }
 
 // Listen opens a port on loopback. The caller closes it.
@@ -33,13 +51,5 @@ func ServeGRPC(t *testing.T, l net.Listener, register func(*grpc.Server), option
 	server := grpc.NewServer(
 		append(options, grpc.StatsHandler(otelgrpc.NewServerHandler()), grpc.MaxSendMsgSize(1<<30))...)
 	register(server)
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
-	t.Cleanup(func() {
-		server.Stop()
-		if err := <-served; err != nil {
-			t.Errorf("serve: %v", err)
-		}
-	})
-	return l.Addr().String()
+	return grpctest.ServeOn(t, l, server)
 }

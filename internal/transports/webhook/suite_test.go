@@ -25,7 +25,7 @@ func TestPassesTheSuiteOfAllTransports(t *testing.T) {
 		Serve: func(t *testing.T, timeout string, behave transporttest.Behavior) json.RawMessage {
 			return field(serve(t, handler(t, behave)).URL+"/hook?token=hidden", timeout)
 		},
-		Nowhere: func(t *testing.T) json.RawMessage { return field("http://"+transporttest.FreeAddress(t), "") },
+		Nowhere: func(t *testing.T) json.RawMessage { return field("http://"+transporttest.ClosedAddress(t), "") },
 		Lacks:   []transporttest.Fault{transporttest.Reject},
 	})
 }

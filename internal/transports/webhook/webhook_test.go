@@ -113,7 +113,7 @@ func TestMessagesHideCredentials(t *testing.T) {
 	if want := "hook sync " + server.URL + "/x: status 418"; got.Error() != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	got = ask(t, "v1", string(field("http://user:secret@"+transporttest.FreeAddress(t)+"/x?token=secret", "")))
+	got = ask(t, "v1", string(field("http://user:secret@"+transporttest.ClosedAddress(t)+"/x?token=secret", "")))
 	if strings.Contains(got.Error(), "secret") {
 		t.Errorf("got %q, want no credentials in it", got)
 	}

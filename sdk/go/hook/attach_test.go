@@ -13,6 +13,7 @@ import (
 	"time"
 
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/protocol/grpctest"
 	"github.com/hookloop/hookloop/internal/protocol/session"
 	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"github.com/hookloop/hookloop/sdk/go/hook"
@@ -64,29 +65,17 @@ func openGateway(t *testing.T) (*gateway, hook.Gateway) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	server, g := grpc.NewServer(
 		grpc.Creds(credentials.NewServerTLSFromCert(&pair)),
 	), &gateway{
 		streams: make(chan *attached),
 	}
 	streamv1.RegisterGatewayServiceServer(server, g)
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	t.Cleanup(func() {
-		server.Stop()
-		if err := <-served; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-			t.Error(err)
-		}
-	})
 	ca := filepath.Join(t.TempDir(), "ca.crt")
 	if err := os.WriteFile(ca, authority.PEM, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return g, hook.Gateway{Address: listener.Addr().String(), CAFile: ca}
+	return g, hook.Gateway{Address: grpctest.Serve(t, server), CAFile: ca}
 }
 
 // attach dials in until the test ends.

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/protocol/grpctest"
 	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
@@ -177,21 +177,8 @@ func start(t *testing.T, log logr.Logger) *gateway {
 
 func (g *gateway) listen(server *Server) {
 	g.t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	g.address = listener.Addr().String()
 	streamv1.RegisterGatewayServiceServer(server, g)
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
-	g.t.Cleanup(func() {
-		server.Stop()
-		// it may be stopped before it starts
-		if err := <-ended; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-			g.t.Error(err)
-		}
-	})
+	g.address = grpctest.Serve(g.t, server)
 }
 
 // certify issues a new certificate for the gateway.
