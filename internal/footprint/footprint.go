@@ -1,6 +1,6 @@
 // Package footprint keeps the resident memory of `hookloop serve` small. It chooses how much
-// garbage may lie between two collections, and gives back pages of the program that only its start
-// needed.
+// garbage may lie between two collections, collects the rest of it after a busy time, and gives
+// back pages of the program that only its start needed.
 //
 // It changes settings of the whole process, so that only the program calls it, and no package that
 // others embed. It does not limit memory: package server sets Go's soft limit. Its data comes from
@@ -9,20 +9,13 @@
 package footprint
 
 import (
-	"context"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"time"
-
-	"github.com/go-logr/logr"
 )
 
 const (
-	// startTime is the time after which most of the start is over, and interval that between two
-	// later rounds. The pages that a process uses come back within microseconds.
-	startTime, interval = 10 * time.Second, time.Minute
 	// A heap above huge is collected at hugePercent of garbage, one above large at largePercent, and
 	// a smaller one at Go's default. Most of a large heap are bodies of cached objects, which have few
 	// pointers and cost a collection little. A small heap has more garbage than content: there,
@@ -31,32 +24,16 @@ const (
 	hugePercent, largePercent, defaultPercent = 25, 50, 100
 )
 
-// Keep gives back pages of the program after its start and, from time to time, later ones, until
-// ctx ends. A failure is logged: the program then only takes more memory.
-func Keep(ctx context.Context) {
-	timer := time.NewTimer(startTime)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return
-		}
-		if err := dropProgramPages(); err != nil {
-			logr.FromContextOrDiscard(ctx).V(1).Info("pages of the program stay resident", "error", err.Error())
-			return
-		}
-		timer.Reset(interval)
-	}
-}
-
 // CollectBySize lets the size of the live heap choose the percentage of garbage at which a
 // collection starts, from now on. It does nothing if the environment has GOGC.
 func CollectBySize() {
-	if os.Getenv("GOGC") == "" {
+	if !isTuned() {
 		(&collector{percent: defaultPercent}).afterNext()
 	}
 }
+
+// isTuned reports whether the user has chosen how often garbage is collected.
+func isTuned() bool { return os.Getenv("GOGC") != "" }
 
 // collector sets the percentage after each collection. One collection is over before the next one
 // calls it.
