@@ -56,7 +56,7 @@ func (s *stage) drift(ctx context.Context, n int) (drift, error) {
 			return d, err
 		}
 	}
-	if d.memory, err = s.memory(ctx); err != nil {
+	if d.memory, err = s.memory(ctx, 0); err != nil {
 		return d, err
 	}
 	err = s.profiled(ctx, "drift", func(round int) error {

@@ -51,7 +51,7 @@ func (s *stage) fleet(ctx context.Context) (fleet, error) {
 	if err := s.alive(ctx, v, f.appear(s), f.update(s), f.idle(s)); err != nil {
 		return f, err
 	}
-	if f.memory, err = s.memory(ctx); err != nil {
+	if f.memory, err = s.memory(ctx, restedFor); err != nil {
 		return f, err
 	}
 	err = s.profiled(ctx, "idle", func(round int) error { return s.touch(ctx, parentName(round%s.parents), round) })

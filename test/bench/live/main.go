@@ -39,12 +39,13 @@ func main() {
 
 // report holds all results of a run.
 type report struct {
-	CPUs    int     `json:"cpus"`
-	Drift   []drift `json:"drift"`
-	Fleet   []fleet `json:"fleet"`
-	Parts   []parts `json:"parts,omitempty"`
-	Scale   []scale `json:"scale,omitempty"`
-	Skipped []skip  `json:"skipped,omitempty"`
+	CPUs    int       `json:"cpus"`
+	Drift   []drift   `json:"drift"`
+	Fleet   []fleet   `json:"fleet"`
+	Related []related `json:"related,omitempty"`
+	Parts   []parts   `json:"parts,omitempty"`
+	Scale   []scale   `json:"scale,omitempty"`
+	Skipped []skip    `json:"skipped,omitempty"`
 }
 
 // skip is a workload that the engine refused to run.
@@ -107,10 +108,28 @@ func (r *report) measure(ctx context.Context, o options, t transport, progress p
 			return err
 		}
 	}
+	if o.relations > 0 {
+		if err := r.related(ctx, o, t, progress); err != nil {
+			return err
+		}
+	}
 	if o.parents == 0 {
 		return nil
 	}
 	return r.fleet(ctx, o, t, progress)
+}
+
+// related measures parents with related objects over one transport.
+func (r *report) related(ctx context.Context, o options, t transport, progress progressFunc) error {
+	for _, n := range relatedChildren {
+		progress("● %s: %d parents with a related object and children: %d", t, o.relations, n)
+		err := play(ctx, o, t, fmt.Sprintf("related-%d", n), progress, &r.Related,
+			func(s *stage) (related, error) { return s.related(ctx, n) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fleet measures many parents over one transport.

@@ -26,10 +26,13 @@ func TestSmallRuns(t *testing.T) {
 	}
 	t.Run("a webhook, all workloads", func(t *testing.T) {
 		t.Parallel()
-		r := small(t, programs, "-transports", "webhook", "-parents", "4", "-inputs", "20")
-		if len(r.Drift) != 1 || len(r.Fleet) != 2 || len(r.Parts) != 1 {
-			t.Fatalf("%d drift, %d fleet and %d inputs results, want one of each, and the bare client's fleet",
-				len(r.Drift), len(r.Fleet), len(r.Parts))
+		r := small(t, programs, "-transports", "webhook", "-parents", "4", "-inputs", "20", "-related", "4")
+		if len(r.Drift) != 1 || len(r.Fleet) != 2 || len(r.Parts) != 1 || len(r.Related) != len(relatedChildren) {
+			t.Fatalf("%d drift, %d fleet, %d inputs and %d related results, want one of each, the bare client's fleet, and "+
+				"%d related", len(r.Drift), len(r.Fleet), len(r.Parts), len(r.Related), len(relatedChildren))
+		}
+		for _, w := range r.Related {
+			checkRelated(t, w)
 		}
 		checkParts(t, r.Parts[0])
 		checkDrift(t, r.Drift[0])
@@ -56,7 +59,7 @@ func TestSmallRuns(t *testing.T) {
 	})
 	t.Run("gRPC, drift", func(t *testing.T) {
 		t.Parallel()
-		r := small(t, programs, "-transports", "unary,stream", "-parents", "0", "-inputs", "")
+		r := small(t, programs, "-transports", "unary,stream", "-parents", "0", "-inputs", "", "-related", "0")
 		if len(r.Drift) == 0 || len(r.Drift)+len(r.Skipped) != 2 {
 			t.Fatalf(
 				"%d drift results, skipped %v, want unary and stream; an engine without streams may refuse those",
@@ -107,6 +110,20 @@ func checkParts(t *testing.T, p parts) {
 	}
 	if len(p.Latencies) != p.Rounds || statusWrites(p.Build)+statusWrites(p.Settle) == 0 {
 		t.Errorf("%s: something was not counted: %+v", p.Transport, p)
+	}
+}
+
+func checkRelated(t *testing.T, w related) {
+	t.Helper()
+	if got, want := w.Build.Writes["create configmaps"], w.Children*w.Parents; got != want {
+		t.Errorf("%s: the audit log has %d ConfigMaps created, want %d", w.Transport, got, want)
+	}
+	if got := w.Build.Operations["customize"]; got != w.Parents {
+		t.Errorf("%s: the customize hook was called %d times, want %d", w.Transport, got, w.Parents)
+	}
+	if sum(w.Touch.Syncs) < w.Parents || len(w.Touch.Writes) > 0 || w.Live == 0 {
+		t.Errorf("%s: touches counted syncs %v and writes %v, want %d syncs and no writes", w.Transport, w.Touch.Syncs,
+			w.Touch.Writes, w.Parents)
 	}
 }
 
@@ -203,6 +220,7 @@ func TestParseErrors(t *testing.T) {
 		{"-inputs=0", "-inputs"},
 		{"-rounds=0", "-rounds"},
 		{"-parents=-1", "-parents"},
+		{"-related=-1", "-related"},
 		{"-scale -parents=19", "-parents"},
 		{"more", "unexpected argument"},
 	} {

@@ -30,6 +30,8 @@ type options struct {
 	parents  int
 	// inputs are the sizes of the workload of a MapController.
 	inputs []int
+	// relations is the number of parents with a related object each; 0 for none.
+	relations int
 	// scale measures parents with perLarge children each, and nothing else.
 	scale bool
 	// rounds is the number of edited children, and idle the number of touches of the parent with many
@@ -55,6 +57,7 @@ func parse(args []string) (options, error) {
 	inputs := flags.String("inputs", "100,10000",
 		"numbers of inputs of one parent of a MapController, each measured on its own; empty for none")
 	flags.IntVar(&o.parents, "parents", 300, "parents with 3 children that appear together; 0 for none")
+	flags.IntVar(&o.relations, "related", 1000, "parents with a related object each that appear together; 0 for none")
 	flags.BoolVar(&o.scale, "scale", false, fmt.Sprintf(
 		"measure only -parents (%d) parents with %d children each, by webhook unless -transports names others: "+
 			"events at several sizes, memory, a restart, and a failover", scaleParents, perLarge))
@@ -75,7 +78,7 @@ func parse(args []string) (options, error) {
 	}
 	if o.scale {
 		o.onlyScale(flags, transports)
-		*children, *inputs = "", ""
+		*children, *inputs, o.relations = "", "", 0
 	}
 	var err error
 	if o.transports, err = parseTransports(*transports); err != nil {
@@ -139,7 +142,8 @@ func (o options) check() error {
 	for _, n := range []struct {
 		name       string
 		value, min int
-	}{{"parents", o.parents, 0}, {"rounds", o.rounds, 1}, {"idle", o.idle, 1}, {"bytes", o.bytes, 0}} {
+	}{{"parents", o.parents, 0}, {"related", o.relations, 0},
+		{"rounds", o.rounds, 1}, {"idle", o.idle, 1}, {"bytes", o.bytes, 0}} {
 		if n.value < n.min {
 			return fmt.Errorf("-%s: %d; expected %d or more", n.name, n.value, n.min)
 		}

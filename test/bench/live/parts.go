@@ -64,7 +64,7 @@ func (s *stage) parts(ctx context.Context, n int) (parts, error) {
 			return p, err
 		}
 	}
-	if p.memory, err = s.memory(ctx); err != nil {
+	if p.memory, err = s.memory(ctx, 0); err != nil {
 		return p, err
 	}
 	err = p.end(ctx, s, n)

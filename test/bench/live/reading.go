@@ -24,14 +24,16 @@ type cost struct {
 	// Sent and Received are bytes from the engine to the hook and back.
 	Sent     int64 `json:"sentBytes"`
 	Received int64 `json:"receivedBytes"`
-	// Syncs are by result, Calls of the hook by code and Changed by the input that had changed,
-	// Requests to the API server by method, and Writes by verb and resource. The engine counts the
-	// requests; watches count when they begin. The API server's audit log counts the writes.
-	Syncs    map[string]int `json:"syncs"`
-	Calls    map[string]int `json:"hookCalls"`
-	Changed  map[string]int `json:"hookCallsByInput"`
-	Requests map[string]int `json:"apiRequests"`
-	Writes   map[string]int `json:"apiWrites"`
+	// Syncs are by result, Calls of the hook by code, all calls of hooks by operation and, as Changed,
+	// by the input that had changed, Requests to the API server by method, and Writes by verb and
+	// resource. The engine counts the requests; watches count when they begin. The API server's audit
+	// log counts the writes.
+	Syncs      map[string]int `json:"syncs"`
+	Calls      map[string]int `json:"hookCalls"`
+	Changed    map[string]int `json:"hookCallsByInput"`
+	Operations map[string]int `json:"hookCallsByOperation"`
+	Requests   map[string]int `json:"apiRequests"`
+	Writes     map[string]int `json:"apiWrites"`
 }
 
 // reading is the state of all counters.
@@ -81,17 +83,18 @@ func (s *stage) end(ctx context.Context, since *reading, until time.Time) (cost,
 	passed := now.wire.Sub(since.wire)
 	by := func(name, label string) map[string]int { return difference(since.samples, now.samples, name, label) }
 	return cost{
-		Wall:      until.Sub(since.at),
-		EngineCPU: now.engine - since.engine,
-		HookCPU:   now.hook - since.hook,
-		AllCPU:    now.engine + now.hook + now.others - since.engine - since.hook - since.others,
-		Sent:      passed.Sent,
-		Received:  passed.Received,
-		Syncs:     by("hookloop_sync_duration_seconds_count", "result"),
-		Calls:     by(s.calls(), "code"),
-		Changed:   by("hookloop_hook_calls_total", "input"),
-		Requests:  by("rest_client_requests_total", "method"),
-		Writes:    writes,
+		Wall:       until.Sub(since.at),
+		EngineCPU:  now.engine - since.engine,
+		HookCPU:    now.hook - since.hook,
+		AllCPU:     now.engine + now.hook + now.others - since.engine - since.hook - since.others,
+		Sent:       passed.Sent,
+		Received:   passed.Received,
+		Syncs:      by("hookloop_sync_duration_seconds_count", "result"),
+		Calls:      by(s.calls(), "code"),
+		Changed:    by("hookloop_hook_calls_total", "input"),
+		Operations: by("hookloop_hook_calls_total", "operation"),
+		Requests:   by("rest_client_requests_total", "method"),
+		Writes:     writes,
 	}, nil
 }
 
@@ -226,14 +229,17 @@ func (s *stage) asked(ctx context.Context, since wire.Count) error {
 type memory struct {
 	RSS  int64 `json:"rssBytes"`
 	Peak int64 `json:"peakBytes"`
+	// Rested is RSS after restedFor without an event; 0 if the workload does not wait for it.
+	Rested int64 `json:"restedRSSBytes,omitempty"`
 	// File is the part of RSS that are pages of the program.
 	File int64 `json:"fileBytes"`
 	// Live is the heap after a garbage collection; 0 for the bare client.
 	Live int64 `json:"liveHeapBytes"`
 }
 
-// memory reads the memory of the measured process, and then the size of its live heap.
-func (s *stage) memory(ctx context.Context) (m memory, err error) {
+// memory reads the memory of the measured process, again after a time of rest if that is not 0, and
+// then the size of its live heap.
+func (s *stage) memory(ctx context.Context, rest time.Duration) (m memory, err error) {
 	u, err := meter.Process(s.measured().PID())
 	if err != nil {
 		return m, err
@@ -241,6 +247,15 @@ func (s *stage) memory(ctx context.Context) (m memory, err error) {
 	m.RSS, m.Peak, m.File = u.RSS, u.Peak, u.File
 	if s.alone != nil {
 		return m, nil
+	}
+	if rest > 0 {
+		if err := pause(ctx, rest); err != nil {
+			return m, err
+		}
+		if u, err = meter.Process(s.measured().PID()); err != nil {
+			return m, err
+		}
+		m.Rested = u.RSS
 	}
 	if err := s.heap(ctx); err != nil { // collects the garbage
 		return m, err
@@ -251,4 +266,14 @@ func (s *stage) memory(ctx context.Context) (m memory, err error) {
 	}
 	m.Live = int64(samples.Sum("go_memstats_heap_alloc_bytes"))
 	return m, nil
+}
+
+// pause returns after a time without an event.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

@@ -20,6 +20,8 @@ const (
 	scaleRounds = 3
 	// restedFor is the time in which nothing happens.
 	restedFor = 20 * time.Second
+	// collectedAfter is the time after the last event in which the engine collects garbage.
+	collectedAfter = 12 * time.Second
 )
 
 // scaleShares are the sizes at which the workload is measured, as shares of its parents.
@@ -221,17 +223,19 @@ func (s *stage) repeat(
 	}
 }
 
-// idle lets nothing happen.
+// idle lets nothing happen. It begins when the engine has collected the garbage of the events
+// before.
 func (z *scaleSize) idle(s *stage) func(context.Context, *view) error {
 	return func(ctx context.Context, _ *view) error {
+		if err := pause(ctx, collectedAfter); err != nil {
+			return err
+		}
 		since, err := s.begin(ctx)
 		if err != nil {
 			return err
 		}
-		select {
-		case <-time.After(restedFor):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := pause(ctx, restedFor); err != nil {
+			return err
 		}
 		z.Idle, err = s.end(ctx, since, time.Now())
 		return err
@@ -241,7 +245,7 @@ func (z *scaleSize) idle(s *stage) func(context.Context, *view) error {
 // held reads the memory, and the numbers of the cache.
 func (z *scaleSize) held(s *stage) func(context.Context, *view) error {
 	return func(ctx context.Context, _ *view) (err error) {
-		if z.memory, err = s.memory(ctx); err != nil {
+		if z.memory, err = s.memory(ctx, 0); err != nil {
 			return err
 		}
 		samples, err := s.scrape(ctx)

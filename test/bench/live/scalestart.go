@@ -71,7 +71,7 @@ func (s *stage) restart(ctx context.Context, parents int) (r restart, err error)
 	if r.Writes, err = s.writes(audit); err != nil {
 		return r, err
 	}
-	r.memory, err = s.memory(ctx)
+	r.memory, err = s.memory(ctx, 0)
 	return r, err
 }
 

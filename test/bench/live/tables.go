@@ -40,7 +40,7 @@ func line(b *strings.Builder, cells []string) { fmt.Fprintf(b, "| %s |\n", strin
 func (r *report) tables(out io.Writer) error {
 	all := []*table{
 		r.driftTable(), r.buildTable(), r.fleetTable(), r.partsTable(), r.roundsTable(), r.buildCPUTable(),
-		r.scaleTable(), r.startTable(), r.memoryTable(), r.countedTable(),
+		r.relatedTable(), r.scaleTable(), r.startTable(), r.memoryTable(), r.countedTable(),
 	}
 	for _, t := range all {
 		if err := t.write(out); err != nil {
@@ -223,17 +223,22 @@ func (t *table) fleetRow(f fleet, workload string, c, floor cost, wall, creates,
 // memoryTable shows where the memory of the measured process is.
 func (r *report) memoryTable() *table {
 	t := &table{
-		title: "**memory** of the measured process at the end; the live heap is what a garbage collection leaves",
+		title: fmt.Sprintf("**memory** of the measured process at the end, and after %s without an event; the live heap is "+
+			"what a garbage collection leaves", restedFor),
 		columns: []string{
-			"transport", "workload", "RSS", "of the program's file", "peak", "live heap", "the rest of RSS to the live heap",
+			"transport", "workload", "RSS", "of the program's file", "peak", "RSS after a rest", "live heap",
+			"the rest of RSS to the live heap",
 		},
 	}
 	add := func(of transport, workload string, m memory) {
-		live, share := "", ""
+		live, share, rested := "", "", ""
+		if m.Rested > 0 {
+			rested = size(m.Rested)
+		}
 		if m.Live > 0 {
 			live, share = size(m.Live), fmt.Sprintf("%.2f ×", float64(m.RSS-m.File)/float64(m.Live))
 		}
-		t.add(string(of), workload, size(m.RSS), size(m.File), size(m.Peak), live, share)
+		t.add(string(of), workload, size(m.RSS), size(m.File), size(m.Peak), rested, live, share)
 	}
 	for _, d := range r.Drift {
 		add(d.Transport, fmt.Sprintf("%d children", d.Children), d.memory)
@@ -243,6 +248,9 @@ func (r *report) memoryTable() *table {
 	}
 	for _, f := range r.Fleet {
 		add(f.Transport, fmt.Sprintf("%d parents", f.Parents), f.memory)
+	}
+	for _, w := range r.Related {
+		add(w.Transport, fmt.Sprintf("related, %d parents × %d", w.Parents, w.Children), w.memory)
 	}
 	for _, one := range r.Scale {
 		for _, z := range one.Sizes {
@@ -276,6 +284,10 @@ func (r *report) countedTable() *table {
 		add(p.Transport, "build"+of+", until rest", p.Settle)
 		add(p.Transport, fmt.Sprintf("edit%s, %d edits", of, p.Rounds), p.Edit)
 		add(p.Transport, "change"+of, p.Change)
+	}
+	for _, w := range r.Related {
+		add(w.Transport, fmt.Sprintf("related build %d × %d", w.Parents, w.Children), w.Build)
+		add(w.Transport, fmt.Sprintf("related touch %d × %d", w.Parents, w.Children), w.Touch)
 	}
 	for _, one := range r.Scale {
 		for _, z := range one.Sizes {
