@@ -118,10 +118,11 @@ func parts(of []string, more ...string) []string {
 // TestACallThatIsGivenUpIsLogged although its function returns no error, or does not return.
 func TestACallThatIsGivenUpIsLogged(t *testing.T) {
 	log := &logged{}
-	release := make(chan struct{})
+	entered, release := make(chan string, 3), make(chan struct{})
 	connection, stop := start(t, hook.ServeOptions{Options: hook.Options{Log: slog.New(plain{log}),
 		GracePeriod: 100 * time.Millisecond}},
-		hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
+		hook.Composite{Sync: func(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) {
+			entered <- req.Parent.Name
 			<-release
 			return &hook.SyncResponse{}, nil
 		}})
@@ -145,8 +146,15 @@ func TestACallThatIsGivenUpIsLogged(t *testing.T) {
 	engine.Cancel(ticket)
 	e.send()
 	await("the engine gave the call up")
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for name := range entered {
+			if name == "hi" {
+				cancel() // of the unary call
+				return
+			}
+		}
+	}()
 	if _, err := compositev1.NewCompositeHookServiceClient(connection).Sync(ctx, request()); err == nil {
 		t.Error("the unary call has an answer")
 	}
