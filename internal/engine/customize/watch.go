@@ -2,6 +2,7 @@ package customize
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -178,10 +179,11 @@ func (c *Customizer) handle(e cache.Event) {
 		return
 	}
 	var keys []hook.Key
-	for _, o := range []*object.Object{e.Old, e.New} {
-		if o != nil {
-			keys = append(keys, c.index.Match(o, c.labels.of)...)
-		}
+	if e.New != nil {
+		keys = c.index.Match(e.New, c.labels.of)
+	}
+	if e.Old != nil && (e.New == nil || !maps.Equal(e.Old.Labels(), e.New.Labels())) { // else it matches the same
+		keys = append(keys, c.index.Match(e.Old, c.labels.of)...)
 	}
 	if isNamespace {
 		keys = append(keys, c.index.Moved(labelsOf(e.Old), labelsOf(e.New))...)
