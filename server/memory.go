@@ -17,7 +17,8 @@ import (
 
 const (
 	// outsideHeap is left between the limit and Go's soft memory limit, or a tenth of the limit if
-	// that is more: for the program itself, and for what the kernel counts beside it.
+	// that is more, but at most half of it: for the program itself, which the kernel can page out, and
+	// for what the kernel counts beside it.
 	outsideHeap = 64 << 20
 	// machineShare is the memory limit of a process without a container, as one n-th of the
 	// machine's memory.
@@ -35,7 +36,7 @@ func (p *process) memory() (*budget.Budget, error) {
 		return nil, err
 	}
 	if (source == fromFlag || source == fromContainer) && limit > 0 && softLimit() == 0 {
-		debug.SetMemoryLimit(limit - max(outsideHeap, limit/10))
+		debug.SetMemoryLimit(limit - min(max(outsideHeap, limit/10), limit/2))
 	}
 	p.budgetSource = source
 	return budget.New(limit), nil

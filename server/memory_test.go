@@ -25,6 +25,7 @@ func TestMemoryLimit(t *testing.T) {
 		limit, softAfter int64
 	}{
 		{"the flag", "512Mi", 0, 512 << 20, 448 << 20},
+		{"less than the program and its heap", "60Mi", 0, 60 << 20, 30 << 20},
 		{"the flag, and GOMEMLIMIT stays", "512Mi", 100 << 20, 512 << 20, 100 << 20},
 		{"GOMEMLIMIT", "", 300 << 20, 300 << 20, 300 << 20},
 		{"no limit", "0", 0, 0, 0},
