@@ -12,10 +12,10 @@ import (
 // profileSeconds is the duration of a profile.
 const profileSeconds = 10
 
-// heap fetches a heap profile of the engine after a garbage collection. It saves the profile if the
-// options require profiles.
-func (s *stage) heap(ctx context.Context) error {
-	profile, err := serve.Fetch(ctx, fmt.Sprintf("http://%s/debug/pprof/heap?gc=1", s.pprof))
+// heap fetches a heap profile of the engine, after a garbage collection if gc is 1. It saves the
+// profile if the options require profiles.
+func (s *stage) heap(ctx context.Context, gc string) error {
+	profile, err := serve.Fetch(ctx, fmt.Sprintf("http://%s/debug/pprof/heap?gc=%s", s.pprof, gc))
 	if err != nil || s.profile == "" {
 		return err
 	}

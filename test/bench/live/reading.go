@@ -19,6 +19,10 @@ type cost struct {
 	Wall      time.Duration `json:"wallNs"`
 	EngineCPU time.Duration `json:"engineCPUNs"`
 	HookCPU   time.Duration `json:"hookCPUNs"`
+	// Collections is the number of the engine's garbage collections, Allocated the bytes of its
+	// allocations.
+	Collections int   `json:"collections"`
+	Allocated   int64 `json:"allocatedBytes"`
 	// AllCPU is the CPU time of all processes: also of the API server, etcd and the benchmark.
 	AllCPU time.Duration `json:"allCPUNs"`
 	// Sent and Received are bytes from the engine to the hook and back.
@@ -82,19 +86,22 @@ func (s *stage) end(ctx context.Context, since *reading, until time.Time) (cost,
 	}
 	passed := now.wire.Sub(since.wire)
 	by := func(name, label string) map[string]int { return difference(since.samples, now.samples, name, label) }
+	grown := func(name string) float64 { return now.samples.Sum(name) - since.samples.Sum(name) }
 	return cost{
-		Wall:       until.Sub(since.at),
-		EngineCPU:  now.engine - since.engine,
-		HookCPU:    now.hook - since.hook,
-		AllCPU:     now.engine + now.hook + now.others - since.engine - since.hook - since.others,
-		Sent:       passed.Sent,
-		Received:   passed.Received,
-		Syncs:      by("hookloop_sync_duration_seconds_count", "result"),
-		Calls:      by(s.calls(), "code"),
-		Changed:    by("hookloop_hook_calls_total", "input"),
-		Operations: by("hookloop_hook_calls_total", "operation"),
-		Requests:   by("rest_client_requests_total", "method"),
-		Writes:     writes,
+		Collections: int(grown("go_gc_duration_seconds_count")),
+		Allocated:   int64(grown("go_memstats_alloc_bytes_total")),
+		Wall:        until.Sub(since.at),
+		EngineCPU:   now.engine - since.engine,
+		HookCPU:     now.hook - since.hook,
+		AllCPU:      now.engine + now.hook + now.others - since.engine - since.hook - since.others,
+		Sent:        passed.Sent,
+		Received:    passed.Received,
+		Syncs:       by("hookloop_sync_duration_seconds_count", "result"),
+		Calls:       by(s.calls(), "code"),
+		Changed:     by("hookloop_hook_calls_total", "input"),
+		Operations:  by("hookloop_hook_calls_total", "operation"),
+		Requests:    by("rest_client_requests_total", "method"),
+		Writes:      writes,
 	}, nil
 }
 
@@ -233,8 +240,10 @@ type memory struct {
 	Rested int64 `json:"restedRSSBytes,omitempty"`
 	// File is the part of RSS that are pages of the program.
 	File int64 `json:"fileBytes"`
-	// Live is the heap after a garbage collection; 0 for the bare client.
-	Live int64 `json:"liveHeapBytes"`
+	// Live is the heap after a garbage collection, and Collection the CPU time of one; both are 0 for
+	// the bare client.
+	Live       int64         `json:"liveHeapBytes"`
+	Collection time.Duration `json:"collectionNs"`
 }
 
 // memory reads the memory of the measured process, again after a time of rest if that is not 0, and
@@ -257,7 +266,7 @@ func (s *stage) memory(ctx context.Context, rest time.Duration) (m memory, err e
 		}
 		m.Rested = u.RSS
 	}
-	if err := s.heap(ctx); err != nil { // collects the garbage
+	if m.Collection, err = s.collection(ctx); err != nil {
 		return m, err
 	}
 	samples, err := s.scrape(ctx)
@@ -266,6 +275,27 @@ func (s *stage) memory(ctx context.Context, rest time.Duration) (m memory, err e
 	}
 	m.Live = int64(samples.Sum("go_memstats_heap_alloc_bytes"))
 	return m, nil
+}
+
+// collection collects the engine's garbage, and returns the CPU time of that: the time of a heap
+// profile with a collection before it, less that of one without.
+func (s *stage) collection(ctx context.Context) (time.Duration, error) {
+	var spent [2]time.Duration
+	for i, gc := range []string{"1", "0"} {
+		before, err := meter.CPU(s.measured().PID())
+		if err != nil {
+			return 0, err
+		}
+		if err := s.heap(ctx, gc); err != nil {
+			return 0, err
+		}
+		after, err := meter.CPU(s.measured().PID())
+		if err != nil {
+			return 0, err
+		}
+		spent[i] = after - before
+	}
+	return max(0, spent[0]-spent[1]), nil
 }
 
 // pause returns after a time without an event.

@@ -9,18 +9,19 @@ import (
 func (r *report) scaleTable() *table {
 	t := &table{
 		title: fmt.Sprintf("**scale**: parents with %d children of 1 kB each; engine CPU of one event, for one parent, "+
-			"and of a second without events", perLarge),
+			"and of a second without events; in brackets without garbage collections", perLarge),
 		columns: []string{
 			"transport", "parents", "objects", "drift", "touch", "related", "idle, per second", "build: per child", "RSS",
-			"peak", "live heap", "JSON", "live heap to its bound",
+			"peak", "live heap", "JSON", "live heap to its bound", "a collection: engine CPU",
 		},
 	}
 	for _, s := range r.Scale {
 		for _, z := range s.Sizes {
 			t.add(string(s.Transport), fmt.Sprint(z.Parents), fmt.Sprint(z.Objects),
-				ms(each(z.Drift.EngineCPU, z.Events)), ms(each(z.Touch.EngineCPU, z.Events)),
-				ms(each(z.Related.EngineCPU, z.Events)), ms(z.idleSecond()), ms(each(z.Build.EngineCPU, z.Built)),
-				size(z.RSS), size(z.Peak), size(z.Live), size(z.JSON), fmt.Sprintf("%.2f ×", z.share()))
+				z.event(z.Drift), z.event(z.Touch), z.event(z.Related),
+				ms(z.idleSecond()), ms(each(z.Build.EngineCPU, z.Built)),
+				size(z.RSS), size(z.Peak), size(z.Live), size(z.JSON), fmt.Sprintf("%.2f ×", z.share()),
+				ms(z.Collection))
 		}
 		if n := len(s.Sizes); n > 1 {
 			t.growthRow(s.Transport, s.Sizes[0], s.Sizes[n-1])
@@ -29,15 +30,31 @@ func (r *report) scaleTable() *table {
 	return t
 }
 
-// growthRow shows the last size in relation to the first one.
+// growthRow shows the last size in relation to the first one, for events also without garbage
+// collections.
 func (t *table) growthRow(of transport, first, last scaleSize) {
 	grown := func(cost func(scaleSize) time.Duration) string { return ratio(cost(last), cost(first)) }
+	event := func(cost func(scaleSize) cost) string {
+		without := func(z scaleSize) time.Duration { return each(z.withoutGarbage(cost(z)), z.Events) }
+		all := func(z scaleSize) time.Duration { return each(cost(z).EngineCPU, z.Events) }
+		return fmt.Sprintf("%s (%s)", grown(all), grown(without))
+	}
 	t.add(string(of), fmt.Sprintf("%d to %d", last.Parents, first.Parents), "",
-		grown(func(z scaleSize) time.Duration { return each(z.Drift.EngineCPU, z.Events) }),
-		grown(func(z scaleSize) time.Duration { return each(z.Touch.EngineCPU, z.Events) }),
-		grown(func(z scaleSize) time.Duration { return each(z.Related.EngineCPU, z.Events) }),
+		event(func(z scaleSize) cost { return z.Drift }), event(func(z scaleSize) cost { return z.Touch }),
+		event(func(z scaleSize) cost { return z.Related }),
 		grown(scaleSize.idleSecond),
-		grown(func(z scaleSize) time.Duration { return each(z.Build.EngineCPU, z.Built) }), "", "", "", "", "")
+		grown(func(z scaleSize) time.Duration { return each(z.Build.EngineCPU, z.Built) }), "", "", "", "", "", "")
+}
+
+// event formats the engine's CPU time for one event, and that without garbage collections.
+func (z scaleSize) event(c cost) string {
+	return fmt.Sprintf("%s (%s)", ms(each(c.EngineCPU, z.Events)), ms(each(z.withoutGarbage(c), z.Events)))
+}
+
+// withoutGarbage is the engine's CPU time without garbage collections, as if each had cost as much
+// as the one after the events.
+func (z scaleSize) withoutGarbage(c cost) time.Duration {
+	return c.EngineCPU - time.Duration(c.Collections)*z.Collection
 }
 
 // idleSecond is the CPU time of a second without events.
