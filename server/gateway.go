@@ -61,6 +61,7 @@ func (p *process) gateway(ctx context.Context, streams *stream.Metrics) (gateway
 	if err != nil {
 		return gatewayServer{}, err
 	}
+	p.cacheEntries.add("token-reviews", guard.CachedTokens)
 	g := gatewayServer{
 		Gateway: gateway.New(
 			gateway.Settings{Guard: guard, Build: p.Version, Clock: clock.RealClock{}, Metrics: streams, Memory: p.budget}),

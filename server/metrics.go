@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"net/http"
+	"regexp"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
@@ -23,6 +24,10 @@ var syncBuckets = []float64{.01, .1, 1, 10}
 // nativeReset is how old a native histogram must be to begin anew when it has too many buckets.
 const nativeReset = time.Hour
 
+// garbageCPU is the CPU time of garbage collections, go_cpu_classes_gc_total_cpu_seconds_total. It
+// shows how much a memory limit costs.
+var garbageCPU = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile("^/cpu/classes/gc/total:cpu-seconds$")}
+
 // newRegistry holds the process's metrics: Go's, the process's, the API client's and the program's
 // version.
 func newRegistry(version string) *prometheus.Registry {
@@ -30,7 +35,7 @@ func newRegistry(version string) *prometheus.Registry {
 	promauto.With(registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "hookloop_build_info", Help: "1, labelled with the version.",
 	}, []string{"version"}).WithLabelValues(version).Set(1)
-	registry.MustRegister(collectors.NewGoCollector(),
+	registry.MustRegister(collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(garbageCPU)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(clientMetrics().collectors()...)
 	return registry

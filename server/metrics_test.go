@@ -42,6 +42,7 @@ func TestMetrics(t *testing.T) {
 			},
 		}
 	}, func() echoes.Stats { return echoes.Stats{Saved: 7, Bytes: 8} })
+	newCacheEntries(registry).add("last-syncs", func() int { return 3 })
 	newWriteMetrics(registry).Wrote("create", "ok")
 	metrics.RequestResult.Increment(context.Background(), "200", "GET", "api:443")
 	metrics.RequestLatency.Observe(context.Background(), "GET", url.URL{Host: "api:443"}, time.Second)
@@ -56,6 +57,7 @@ func TestMetrics(t *testing.T) {
 		`hookloop_cache_objects{resource="pods.v1"} 2`,
 		`hookloop_cache_bytes{resource="pods.v1"} 300`,
 		"hookloop_cache_shared_bytes ",
+		`hookloop_cache_entries{cache="last-syncs"} 3`,
 		"hookloop_write_echo_bytes 8",
 		"hookloop_write_echoes_total 7",
 		`hookloop_cache_view_age_seconds{resource="pods.v1"} 2`,
@@ -68,7 +70,7 @@ func TestMetrics(t *testing.T) {
 		`workqueue_longest_running_processor_seconds{name="CompositeController-hello"} 1`,
 		`rest_client_requests_total{code="200",host="api:443",method="GET"} 1`,
 		`rest_client_request_duration_seconds_count{host="api:443",verb="GET"} 1`,
-		"go_goroutines ", "process_open_fds ",
+		"go_cpu_classes_gc_total_cpu_seconds_total ", "go_goroutines ", "process_open_fds ",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("/metrics lacks %s", want)

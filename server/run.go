@@ -51,10 +51,11 @@ type engine interface {
 // process holds the parts of one run of the server.
 type process struct {
 	Config
-	rest    *rest.Config
-	log     logr.Logger
-	metrics *prometheus.Registry
-	series  *series // registers with metrics what goes with a controller
+	rest         *rest.Config
+	log          logr.Logger
+	metrics      *prometheus.Registry
+	series       *series // registers with metrics what goes with a controller
+	cacheEntries *cacheEntries
 	// syncs has the last syncs of parents.
 	syncs *lastsync.Store
 	// circuits is set by host.
@@ -105,7 +106,8 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 	p := &process{
 		Config: c, log: log, metrics: newRegistry(c.Version), syncs: lastsync.New(lastsync.MaxParents),
 	}
-	p.series = &series{Registerer: p.metrics}
+	p.series, p.cacheEntries = &series{Registerer: p.metrics}, newCacheEntries(p.metrics)
+	p.cacheEntries.add("last-syncs", p.syncs.Len)
 	if p.tracing, err = newTracing(ctx, c.Tracing, c.Version, log, p.metrics); err != nil {
 		return nil, err
 	}

@@ -207,6 +207,7 @@ func (p *process) assemble(ctx context.Context, a *app, client kubernetes.Interf
 		settings.Finalizers = supervisor.NewFinalizerRecords(settings.Writer, p.home())
 	}
 	a.supervisor = supervisor.New(settings)
+	p.cacheEntries.add("related-rules", a.supervisor.RelatedRules)
 	return nil
 }
 
@@ -231,7 +232,7 @@ func (p *process) host(ctx context.Context, client kubernetes.Interface, cluster
 			Tracer: tracer, Clock: clock.RealClock{}, Scheme: p.Scheme, Workers: p.Workers, Waits: p.waits,
 			GracePeriod: p.GracePeriod, QueueMetrics: newQueueMetrics(p.series), ClusterUID: cluster,
 			Sampled: p.tracing.sampled, Recorder: newReconcileMetrics(p.series, p.syncs, time.Now), Registry: p.series,
-			Circuit: p.circuit(), Circuits: p.circuits,
+			Circuit: p.circuit(), Circuits: p.circuits, CountCache: p.cacheEntries.add,
 		},
 	})
 	if err != nil {

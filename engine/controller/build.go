@@ -135,6 +135,9 @@ func (c *Controller[T]) Build(h *host.Host, served host.Served, filled func()) (
 	if err != nil {
 		return nil, err
 	}
+	if h.CountCache != nil {
+		h.CountCache("decoded-objects", processMemo.size)
+	}
 	b := &built[T]{Controller: c, host: h, resource: served[gvk], failures: newMapperFailures()}
 	b.references = references.NewStore[Key](references.Limits{})
 	workers := c.workers

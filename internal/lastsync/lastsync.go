@@ -79,6 +79,9 @@ type Store struct {
 // New returns an empty Store for at most limit parents.
 func New(limit int) *Store { return &Store{parents: lru.New(limit)} }
 
+// Len returns the number of parents.
+func (s *Store) Len() int { return s.parents.Len() }
+
 // Add replaces the record of a parent and a controller.
 func (s *Store) Add(parent types.UID, record Sync) {
 	s.mu.Lock()

@@ -114,6 +114,9 @@ func (c *Customizer) Close() {
 	c.tasks.Wait()
 }
 
+// Rules returns the number of rules about related objects, of all parents.
+func (c *Customizer) Rules() int { return c.index.Count() }
+
 // Wrap returns a hook that puts related objects into each question for next. Its Close does
 // nothing: the caller closes next.
 func (c *Customizer) Wrap(next *hook.Opened) *hook.Opened {

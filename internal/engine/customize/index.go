@@ -145,6 +145,17 @@ func (x *ruleIndex[K]) remove(at place[K], r *rule) {
 	}
 }
 
+// Count returns the number of rules.
+func (x *ruleIndex[K]) Count() int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	n := 0
+	for _, k := range x.kinds {
+		n += k.count
+	}
+	return n
+}
+
 // Match returns the parents with a rule that selects an object, each once, in no order.
 func (x *ruleIndex[K]) Match(o *object.Object, spaces spaceLabels) []K {
 	x.mu.RLock()
@@ -161,14 +172,32 @@ func (x *ruleIndex[K]) Match(o *object.Object, spaces spaceLabels) []K {
 	if o.Namespace() != "" {
 		candidates = append(candidates, k.spaces.Match("", spaces(o.Namespace()))...)
 	}
-	found := map[K]struct{}{}
-	for _, at := range candidates {
-		if x.rules[at.key][at.rule].matches(o, spaces) {
-			found[at.key] = struct{}{}
-		}
-	}
-	return slices.Collect(maps.Keys(found))
+	candidates = slices.DeleteFunc(candidates, func(at place[K]) bool {
+		return !x.rules[at.key][at.rule].matches(o, spaces)
+	})
+	return parentsOf(candidates)
 }
+
+// parentsOf returns the parents of rules, each once, in no order.
+func parentsOf[K comparable](rules []place[K]) []K {
+	parents := make([]K, 0, len(rules))
+	if len(rules) <= maxListed { // a list of few is searched sooner than a map is filled
+		for _, at := range rules {
+			if !slices.Contains(parents, at.key) {
+				parents = append(parents, at.key)
+			}
+		}
+		return parents
+	}
+	found := make(map[K]struct{}, len(rules))
+	for _, at := range rules {
+		found[at.key] = struct{}{}
+	}
+	return slices.AppendSeq(parents, maps.Keys(found))
+}
+
+// maxListed is the number of rules up to which their parents are searched one by one.
+const maxListed = 16
 
 // Moved returns the parents for which a change of its labels adds or removes a namespace, each
 // once, in no order. Nil are the labels of a namespace that does not exist.

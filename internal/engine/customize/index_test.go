@@ -115,6 +115,13 @@ func TestTheIndexEqualsAScan(t *testing.T) {
 				t.Fatalf("seed %d: %s (-scan +index):\n%s", seed, o.Raw(), diff)
 			}
 		}
+		count := 0
+		for _, rules := range all {
+			count += len(rules)
+		}
+		if got := x.Count(); got != count {
+			t.Fatalf("seed %d: %d rules, want %d", seed, got, count)
+		}
 		for k := range all {
 			x.Set(k, nil)
 		}

@@ -117,6 +117,9 @@ type Host struct {
 	// Circuit limits the rewrites of a field; the zero value does not. Circuits may be nil.
 	Circuit  circuit.Settings
 	Circuits CircuitRecorder
+	// CountCache adds a cache of the process to the metric of caches, with a function that returns the
+	// number of its entries; nil for none.
+	CountCache func(cache string, entries func() int)
 	// Registry takes further metrics of controllers; nil for none.
 	Registry prometheus.Registerer
 	// ClusterUID is the UID of the namespace kube-system; it may be empty.

@@ -137,6 +137,17 @@ func New(s Settings) *Supervisor {
 	}
 }
 
+// RelatedRules returns the number of rules about related objects, of all controllers.
+func (s *Supervisor) RelatedRules() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, i := range s.running {
+		n += i.related.Rules()
+	}
+	return n
+}
+
 // Ready reports whether every declaring object of the first list has been reconciled: its
 // controller runs with filled caches, or a condition gives the reason why not.
 func (s *Supervisor) Ready() bool {

@@ -104,6 +104,9 @@ func (g *Guard) review(ctx context.Context, client Client, token string) (authen
 	return answer.Status, nil
 }
 
+// CachedTokens returns the number of tokens with a cached review.
+func (g *Guard) CachedTokens() int { return g.tokens.callers.Len() }
+
 // tokenCache holds the callers of recently accepted tokens, by the tokens' digests. It is safe for
 // concurrent use.
 type tokenCache struct{ callers *lru.Cache }
