@@ -111,6 +111,22 @@ func newPaceMetrics(registry prometheus.Registerer, pace func() act.Pace) {
 	}, func() float64 { return float64(pace().Refused) })
 }
 
+// newLeaderMetrics shows whether this replica leads, by the name that controller-runtime and the
+// components of Kubernetes use.
+func newLeaderMetrics(registry prometheus.Registerer, lease string, leads func() bool) {
+	promauto.With(registry).NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "leader_election_master_status",
+		Help: "1 if this replica leads, 0 if it waits to lead or may no longer write, by the name of the lease; " +
+			"only with leader election.",
+		ConstLabels: prometheus.Labels{"name": lease},
+	}, func() float64 {
+		if leads() {
+			return 1
+		}
+		return 0
+	})
+}
+
 // newInterceptMetrics counts the intercepts of controllers.
 func newInterceptMetrics(registry prometheus.Registerer) func(controller string, n int) {
 	vector := promauto.With(registry).NewGaugeVec(prometheus.GaugeOpts{

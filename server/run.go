@@ -133,6 +133,7 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 	newMemoryMetrics(p.metrics, p.budget.Usage)
 	if c.LeaderElection.Enabled {
 		p.fence = act.NewFence()
+		newLeaderMetrics(p.metrics, c.LeaderElection.ID, p.fence.Open)
 	}
 	p.build = p.wire
 	return p, nil

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,7 @@ const Accept = `application/vnd.google.protobuf;proto=io.prometheus.client.Metri
 type Scrape struct {
 	Time    time.Time
 	engines int
+	standby Standby
 	version string
 	leftOut []LeftOut
 	// controllers are the counters by the name of the controller.
@@ -52,7 +54,7 @@ func NewScrape(at time.Time) *Scrape {
 }
 
 // Engines returns the number of responses that were added.
-func (s *Scrape) Engines() int { return s.engines }
+func (s *Scrape) Engines() int { return s.engines + s.standby.Replicas }
 
 // LeaveOut notes a Pod that gave no metrics of an engine.
 func (s *Scrape) LeaveOut(pod string, err error) {
@@ -61,9 +63,26 @@ func (s *Scrape) LeaveOut(pod string, err error) {
 
 // Add adds the response of one engine, or nothing if it is none.
 func (s *Scrape) Add(contentType string, body []byte) error {
+	families, err := decode(contentType, body)
+	switch {
+	case err != nil:
+		return err
+	case waitsToLead(families):
+		s.wait(families)
+		return nil
+	}
+	for _, f := range families {
+		s.family(f)
+	}
+	s.engines++
+	return nil
+}
+
+// decode returns the metrics of an engine.
+func decode(contentType string, body []byte) ([]*dto.MetricFamily, error) {
 	format := expfmt.ResponseFormat(http.Header{"Content-Type": {contentType}})
 	if format.FormatType() == expfmt.TypeUnknown {
-		return fmt.Errorf("the response has the type %q, expected metrics", contentType)
+		return nil, fmt.Errorf("the response has the type %q, expected metrics", contentType)
 	}
 	decoder := expfmt.NewDecoder(bytes.NewReader(body), format)
 	if format.FormatType() != expfmt.TypeProtoDelim {
@@ -79,19 +98,46 @@ func (s *Scrape) Add(contentType string, body []byte) error {
 			break
 		}
 		if err != nil {
-			return fmt.Errorf("the metrics cannot be read: %w", err)
+			return nil, fmt.Errorf("the metrics cannot be read: %w", err)
 		}
 		known = known || f.GetName() == buildInfo
 		families = append(families, f)
 	}
 	if !known {
-		return fmt.Errorf("the response has no metric %s: it is not an engine's", buildInfo)
+		return nil, fmt.Errorf("the response has no metric %s: it is not an engine's", buildInfo)
 	}
+	return families, nil
+}
+
+// waitsToLead reports whether metrics are those of a replica that does not lead: no controller runs
+// in it.
+func waitsToLead(families []*dto.MetricFamily) bool {
 	for _, f := range families {
-		s.family(f)
+		if f.GetName() == "leader_election_master_status" {
+			return !slices.ContainsFunc(f.Metric, func(m *dto.Metric) bool { return m.GetGauge().GetValue() > 0 })
+		}
 	}
-	s.engines++
-	return nil
+	return false
+}
+
+// wait adds a replica that waits to lead.
+func (s *Scrape) wait(families []*dto.MetricFamily) {
+	s.standby.Replicas++
+	for _, f := range families {
+		for _, m := range f.Metric {
+			switch f.GetName() {
+			case "hookloop_cache_bytes":
+				s.standby.CacheBytes += m.GetGauge().GetValue()
+			case "hookloop_cache_objects":
+				s.standby.CacheObjects += m.GetGauge().GetValue()
+			case "hookloop_cache_view_age_seconds":
+				s.standby.FailingSeconds = max(s.standby.FailingSeconds, m.GetGauge().GetValue())
+			}
+		}
+		if f.GetName() == buildInfo && s.version == "" {
+			s.family(f)
+		}
+	}
 }
 
 // buildInfo is the metric by which an engine is known.

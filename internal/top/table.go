@@ -15,9 +15,12 @@ import (
 
 // Table is the state of the engines between two scrapes.
 type Table struct {
-	// Engines is the number of processes that have answered. Version is that of the last one.
+	// Engines is the number of processes that have answered and run controllers. Version is that of
+	// the last one, or of the last one that waits to lead if there are no others.
 	Engines int    `json:"engines"`
 	Version string `json:"version"`
+	// Standby are the processes that wait to lead. Nothing else in the table is about them.
+	Standby Standby `json:"standby"`
 	// Seconds is the time between the scrapes.
 	Seconds         float64 `json:"seconds"`
 	WritesPerSecond float64 `json:"writesPerSecond"`
@@ -29,6 +32,16 @@ type Table struct {
 	Controllers []Row `json:"controllers"`
 	// LeftOut are the Pods with the engine's label that gave no metrics of an engine.
 	LeftOut []LeftOut `json:"leftOut,omitempty"`
+}
+
+// Standby are the replicas that have answered and wait to lead: no controller runs in them.
+type Standby struct {
+	Replicas     int     `json:"replicas"`
+	CacheBytes   float64 `json:"cacheBytes"`
+	CacheObjects float64 `json:"cacheObjects"`
+	// FailingSeconds is how long the list or watch of a resource has been failing, the longest time; 0
+	// if all work.
+	FailingSeconds float64 `json:"failingSeconds,omitempty"`
 }
 
 // LeftOut is a Pod that is not in the table.
@@ -70,7 +83,7 @@ type Row struct {
 func Between(before, now *Scrape) *Table {
 	seconds := now.Time.Sub(before.Time).Seconds()
 	t := &Table{
-		Engines: now.engines, Version: now.version, Seconds: seconds,
+		Engines: now.engines, Standby: now.standby, Version: now.version, Seconds: seconds,
 		WritesPerSecond: rate(now.writes, before.writes, seconds),
 		Controllers:     []Row{}, Cache: []Cached{}, LeftOut: now.leftOut,
 	}
@@ -151,10 +164,27 @@ const (
 // Text draws the table.
 func (t *Table) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, version %s, %.1f writes/s; cache %s in %.0f objects; over %s\n\n", engines(t.Engines),
+	if t.Engines == 0 {
+		fmt.Fprintf(&b, "no engine that answered leads, version %s\n", printable.Text(t.Version, maxName))
+	} else {
+		t.leading(&b)
+	}
+	t.waiting(&b)
+	if len(t.LeftOut) > 0 {
+		b.WriteString("\n")
+	}
+	for _, p := range t.LeftOut {
+		fmt.Fprintf(&b, "! Pod %s is left out: %s\n", printable.Text(p.Pod, maxName), printable.Text(p.Problem, maxProblem))
+	}
+	return trimmed(b.String())
+}
+
+// leading draws the engines with controllers.
+func (t *Table) leading(b *strings.Builder) {
+	fmt.Fprintf(b, "%s, version %s, %.1f writes/s; cache %s in %.0f objects; over %s\n\n", engines(t.Engines),
 		printable.Text(t.Version, maxName), t.WritesPerSecond, bytesText(t.CacheBytes), t.CacheObjects,
 		time.Duration(t.Seconds*float64(time.Second)).Round(100*time.Millisecond))
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "CONTROLLER\tSYNCS/S\tQUEUE\tHOOK P50\tHOOK P99\tERRORS/S\tERRORS\tCIRCUITS\tREASON")
 	starred := false
 	for _, r := range t.Controllers {
@@ -167,17 +197,33 @@ func (t *Table) Text() string {
 	if len(t.Controllers) == 0 {
 		b.WriteString("no controller runs\n")
 	}
-	t.cache(&b)
+	t.cache(b)
 	if starred {
 		b.WriteString("\n* since the start of the engine: no call in this time\n")
 	}
-	if len(t.LeftOut) > 0 {
-		b.WriteString("\n")
+}
+
+// waiting draws the replicas that wait to lead.
+func (t *Table) waiting(b *strings.Builder) {
+	s := t.Standby
+	if s.Replicas == 0 {
+		return
 	}
-	for _, p := range t.LeftOut {
-		fmt.Fprintf(&b, "! Pod %s is left out: %s\n", printable.Text(p.Pod, maxName), printable.Text(p.Problem, maxProblem))
+	watch := "watches work"
+	if s.FailingSeconds > 0 {
+		watch = "a watch fails for " + rounded(s.FailingSeconds)
 	}
-	return trimmed(b.String())
+	verb := " waits"
+	if s.Replicas > 1 {
+		verb = "s wait"
+	}
+	fmt.Fprintf(b, "\n%d replica%s to lead, without controllers; cache %s in %.0f objects; %s\n", s.Replicas, verb,
+		bytesText(s.CacheBytes), s.CacheObjects, watch)
+}
+
+// rounded formats a time in whole seconds.
+func rounded(seconds float64) string {
+	return time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
 }
 
 // cache draws the caches with the most bytes.
@@ -191,7 +237,7 @@ func (t *Table) cache(b *strings.Builder) {
 	for _, c := range t.Cache[:min(maxCached, len(t.Cache))] {
 		watch := "works"
 		if c.FailingSeconds > 0 {
-			watch = fmt.Sprintf("fails for %s", time.Duration(c.FailingSeconds*float64(time.Second)).Round(time.Second))
+			watch = "fails for " + rounded(c.FailingSeconds)
 		}
 		_, _ = fmt.Fprintf(w, "%s\t%.0f\t%s\t%s\n", printable.Text(c.Resource, maxName), c.Objects, bytesText(c.Bytes), watch)
 	}

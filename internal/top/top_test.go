@@ -87,8 +87,16 @@ func TestDifferenceOfHistograms(t *testing.T) {
 	}
 }
 
-// scrape encodes the metrics of an engine, in protobuf or as text.
+// scrape returns a scrape of one engine, in protobuf or as text.
 func scrape(t *testing.T, at time.Time, syncs, failed int, protobuf bool) *Scrape {
+	t.Helper()
+	s := NewScrape(at)
+	add(t, s, protobuf, running(t, syncs, failed))
+	return s
+}
+
+// running has the metrics of an engine with controllers.
+func running(t *testing.T, syncs, failed int) *prometheus.Registry {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	gauge := func(name string, value float64, labels prometheus.Labels) {
@@ -117,6 +125,32 @@ func scrape(t *testing.T, at time.Time, syncs, failed int, protobuf bool) *Scrap
 	for range failed {
 		h.WithLabelValues("composite/web", "HookFailed").Observe(.1)
 	}
+	return registry
+}
+
+// standingBy has the metrics of a replica with leader election and no controllers.
+func standingBy(leads, failing float64) *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	for name, m := range map[string]struct {
+		label, value string
+		set          float64
+	}{
+		"hookloop_build_info":             {"version", "v2", 1},
+		"hookloop_cache_bytes":            {"resource", "pods.v1", 3000},
+		"hookloop_cache_objects":          {"resource", "pods.v1", 30},
+		"hookloop_cache_view_age_seconds": {"resource", "pods.v1", failing},
+		"leader_election_master_status":   {"name", "metacontroller", leads},
+	} {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, ConstLabels: prometheus.Labels{m.label: m.value}})
+		g.Set(m.set)
+		registry.MustRegister(g)
+	}
+	return registry
+}
+
+// add adds the encoded metrics of a registry.
+func add(t *testing.T, s *Scrape, protobuf bool, registry *prometheus.Registry) {
+	t.Helper()
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -132,11 +166,9 @@ func scrape(t *testing.T, at time.Time, syncs, failed int, protobuf bool) *Scrap
 			t.Fatal(err)
 		}
 	}
-	s := NewScrape(at)
 	if err := s.Add(string(format), out.Bytes()); err != nil {
 		t.Fatal(err)
 	}
-	return s
 }
 
 func TestTable(t *testing.T) {
@@ -159,6 +191,40 @@ pods.v1  40       2.5 MB  works
 		quiet := Between(now, now).Text()
 		if !strings.Contains(quiet, "55 ms*") || !strings.Contains(quiet, "* since the start of the engine") {
 			t.Errorf("without calls in between:\n%s", quiet)
+		}
+	}
+}
+
+// TestStandby: replicas that wait to lead are counted on their own. Their caches do not add to the
+// leader's, and without a leader there are no rates.
+func TestStandby(t *testing.T) {
+	const lead = "1 engine, version v1, 0.0 writes/s; cache 2.5 MB in 40 objects; over 0s\n"
+	one := "\n1 replica waits to lead, without controllers; cache 3 kB in 30 objects; watches work\n"
+	two := "\n2 replicas wait to lead, without controllers; cache 6 kB in 60 objects; a watch fails for 7s\n"
+	for name, c := range map[string]struct {
+		registries      []*prometheus.Registry
+		start, contains string
+	}{
+		"beside the leader": {[]*prometheus.Registry{standingBy(0, 0), running(t, 1, 0)}, lead, one},
+		"two beside it": {
+			[]*prometheus.Registry{running(t, 1, 0), standingBy(0, 0), standingBy(0, 7)}, lead, two,
+		},
+		"alone": {
+			[]*prometheus.Registry{standingBy(0, 0)}, "no engine that answered leads, version v2\n" + one, one,
+		},
+		"that leads now": {
+			[]*prometheus.Registry{standingBy(1, 0)}, "1 engine, version v2, 0.0 writes/s", "no controller runs",
+		},
+	} {
+		for _, protobuf := range []bool{true, false} {
+			s := NewScrape(time.Time{})
+			for _, registry := range c.registries {
+				add(t, s, protobuf, registry)
+			}
+			got := Between(s, s).Text()
+			if !strings.HasPrefix(got, c.start) || !strings.Contains(got, c.contains) || s.Engines() != len(c.registries) {
+				t.Errorf("%s: of %d engines, want %q and %q:\n%s", name, s.Engines(), c.start, c.contains, got)
+			}
 		}
 	}
 }

@@ -128,7 +128,8 @@ func TestPublicSurface(t *testing.T) {
 	k := start(t)
 	s := &surface{Kit: k, t: t, hook: newRecordingHook(t), complete: map[string]bool{}}
 	spans, log := newSpanSink(k), &safeBuffer{}
-	engine, labels := loggingEngine(k, log, "--tracing-endpoint="+spans.url, "--rewrite-limit=5", "--rewrite-pause=1h")
+	engine, labels := loggingEngine(k, log, "--tracing-endpoint="+spans.url, "--rewrite-limit=5", "--rewrite-pause=1h",
+		"--leader-election", "--leader-election-namespace="+k.Namespace)
 	s.declare(labels)
 	s.runComposite()
 	s.runCompositeV2()

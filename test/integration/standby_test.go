@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -144,6 +146,11 @@ func TestStandbyTakesOver(t *testing.T) {
 	}
 	k.Apply(parent("early"))
 	await(k, "v1/ConfigMap", "page-early", "metadata.name", "page-early")
+	waits := regexp.MustCompile(`(?m)^no engine that answered leads, version .*\n\n` +
+		`1 replica waits to lead, without controllers; cache .* in \d+ objects; watches work\n$`)
+	if text := topOf(k, next); !waits.MatchString(text) {
+		t.Errorf("hookloop top of the standby prints\n%swant %s", text, waits)
+	}
 	shows(k, next, "webs", 1) // its watches have delivered an event, so that their end is not taken for a fault
 	replica.lag.Hold("webs", "configmaps")
 	k.Apply(parent("late"))
@@ -178,12 +185,26 @@ func TestStandbyTakesOver(t *testing.T) {
 			return nil
 		})
 	}
+	if text := topOf(k, next); !strings.HasPrefix(text, "1 engine, version ") || !strings.Contains(text, k.Name) {
+		t.Errorf("hookloop top of the new leader prints\n%swant 1 engine, and its controller", text)
+	}
 	if got := replica.with("/webs?", "sendInitialEvents=true")[before:]; before != 1 || len(got) > 0 {
 		t.Errorf("%d lists of the parents before, want 1, and lists after the replica has taken over: %v", before, got)
 	}
 	if got := k.ChildWrites(mark); len(got) > 0 {
 		t.Errorf("writes of the new leader: %v", got)
 	}
+}
+
+// topOf returns what hookloop top prints of an engine.
+func topOf(k *kit.Kit, e *serve.Engine) string {
+	k.Helper()
+	out, err := exec.CommandContext(k.Context(), serve.Program("hookloop"), "top", "--once", "--interval", "1s",
+		"--metrics-url", "http://"+e.Metrics).Output()
+	if err != nil {
+		k.Fatal(err)
+	}
+	return string(out)
 }
 
 // shows waits until an engine has a number of objects of a resource in its cache.

@@ -63,6 +63,13 @@ func (f *Fence) Revoke() {
 	f.close()
 }
 
+// Open reports whether the fence lets requests through now.
+func (f *Fence) Open() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.open != nil && !f.expired()
+}
+
 // expire ends a grant if its time is over.
 func (f *Fence) expire() {
 	f.mu.Lock()

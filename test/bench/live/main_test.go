@@ -151,8 +151,8 @@ func checkScale(t *testing.T, s scale) {
 		t.Errorf("%d sizes up to %d parents, and the restart is %+v, want syncs of 40 parents, and no writes",
 			len(s.Sizes), parents, r)
 	}
-	if f := s.Failover; f.First == 0 || len(f.Writes) > 0 {
-		t.Errorf("the failover is %+v, want its time, and no writes", f)
+	if f := s.Failover; f.Asked == 0 || f.First == 0 || len(f.Writes) > 0 || f.Leading.Live == 0 || f.Waiting.Live == 0 {
+		t.Errorf("the failover is %+v, want its times, the memory of both replicas, and no writes", f)
 	}
 }
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hookloop/hookloop/test/bench/wire"
@@ -29,9 +29,15 @@ type restart struct {
 
 // failover is the death of a leader.
 type failover struct {
-	// Free is the time from the death of the leader until its lease has run out, and First that from
-	// there until the first sync of the next leader has ended.
+	// Leading and Waiting are the memory of the leader, and of the replica that waits to lead.
+	Leading memory `json:"leading"`
+	Waiting memory `json:"waiting"`
+	// Free is the time from the death of the leader until its lease has run out. Taken, Asked and
+	// First are the times from there until the next leader has the lease, asks its hook for the first
+	// time, and has ended the first sync.
 	Free  time.Duration `json:"leaseFreeNs"`
+	Taken time.Duration `json:"leaseTakenNs"`
+	Asked time.Duration `json:"firstAskedNs"`
 	First time.Duration `json:"firstSyncNs"`
 	// Writes are those of the next leader until it rests.
 	Writes map[string]int `json:"apiWrites"`
@@ -124,31 +130,26 @@ func (s *stage) failover(ctx context.Context) (f failover, err error) {
 	if err := s.firstSync(ctx, leader, before); err != nil {
 		return f, err
 	}
-	if err := s.rests(ctx); err != nil {
+	if f.Leading, err = s.restedMemory(ctx); err != nil {
 		return f, err
 	}
 	next, err := s.replica(ctx)
 	if err != nil {
 		return f, err
 	}
-	audit, err := s.cluster.Mark()
-	if err != nil {
-		return f, errors.Join(err, next.Stop(stopGrace))
-	}
-	if err := leader.Kill(); err != nil {
-		return f, errors.Join(err, next.Stop(stopGrace))
-	}
 	s.engine = next
-	died, before := time.Now(), s.proxy.Count()
-	free, err := s.leaseEnd(ctx)
-	if err != nil {
+	if f.Waiting, err = s.restedMemory(ctx); err != nil {
+		return f, errors.Join(err, leader.Stop(stopGrace))
+	}
+	audit, err := s.cluster.Mark()
+	if killed := leader.Kill(); err != nil || killed != nil {
+		return f, errors.Join(err, killed)
+	}
+	if err := f.takeOver(ctx, s); err != nil {
 		return f, err
 	}
-	if err := s.firstSync(ctx, next, before); err != nil {
-		return f, err
-	}
-	f.Free, f.First = free.Sub(died), time.Since(free)
-	s.progress("  failover: first sync %s after the lease was free", ms(f.First))
+	s.progress("  failover: lease taken %s after it was free, hook asked %s, first sync %s",
+		ms(f.Taken), ms(f.Asked), ms(f.First))
 	if err := s.rests(ctx); err != nil {
 		return f, err
 	}
@@ -156,24 +157,54 @@ func (s *stage) failover(ctx context.Context) (f failover, err error) {
 	return f, err
 }
 
+// restedMemory reads the memory of the measured process when it rests.
+func (s *stage) restedMemory(ctx context.Context) (memory, error) {
+	if err := s.rests(ctx); err != nil {
+		return memory{}, err
+	}
+	return s.memory(ctx, restedFor)
+}
+
+// takeOver waits until the measured replica has replaced the leader that has just died.
+func (f *failover) takeOver(ctx context.Context, s *stage) error {
+	died, before := time.Now(), s.proxy.Count()
+	lease, err := s.lease(ctx)
+	if err != nil {
+		return err
+	}
+	free := lease.RenewTime.Add(time.Duration(*lease.LeaseDurationSeconds) * time.Second)
+	if err := s.asked(ctx, before); err != nil {
+		return err
+	}
+	f.Free, f.Asked = free.Sub(died), time.Since(free)
+	if err := s.firstSync(ctx, s.engine, before); err != nil {
+		return err
+	}
+	f.First = time.Since(free)
+	if lease, err = s.lease(ctx); err != nil {
+		return err
+	}
+	f.Taken = lease.AcquireTime.Sub(free)
+	return nil
+}
+
 // replica starts an engine that takes part in the election.
 func (s *stage) replica(ctx context.Context) (*serve.Engine, error) {
-	settings := serve.Settings{Kubeconfig: s.cluster.Kubeconfig(), Flags: slices.Concat(engineFlags, electing)}
-	e, err := serve.Start(ctx, settings)
+	e, err := s.serve(ctx, electing...)
 	if err != nil && e != nil {
 		err = errors.Join(err, e.Stop(stopGrace))
 	}
 	return e, err
 }
 
-// leaseEnd returns the time at which the leader's lease runs out, if it is not renewed.
-func (s *stage) leaseEnd(ctx context.Context) (time.Time, error) {
+// lease returns the lease of the leader.
+func (s *stage) lease(ctx context.Context) (*coordinationv1.LeaseSpec, error) {
 	lease, err := s.typed.CoordinationV1().Leases("default").Get(ctx, "metacontroller", metav1.GetOptions{})
 	if err != nil {
-		return time.Time{}, err
+		return nil, err
 	}
-	if lease.Spec.RenewTime == nil || lease.Spec.LeaseDurationSeconds == nil {
-		return time.Time{}, fmt.Errorf("the lease has no renewTime or no duration: %+v", lease.Spec)
+	if l := lease.Spec; l.RenewTime == nil || l.AcquireTime == nil || l.LeaseDurationSeconds == nil {
+		return nil, fmt.Errorf("the lease lacks renewTime, acquireTime or a duration: %+v", l)
 	}
-	return lease.Spec.RenewTime.Add(time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second), nil
+	return &lease.Spec, nil
 }

@@ -70,19 +70,38 @@ func (z scaleSize) share() float64 {
 // startTable has the starts among all objects of the scale workload.
 func (r *report) startTable() *table {
 	t := &table{
-		title: "**restart** among all objects, from the start of the process; **failover**: from the moment at which the " +
-			"lease of a killed leader is free",
+		title: "**restart** among all objects, from the start of the process",
 		columns: []string{
 			"transport", "objects", "ready", "first sync", "all synced", "engine CPU", "syncs", "API writes", "RSS", "peak",
-			"peak to RSS", "failover: first sync", "its API writes",
+			"peak to RSS",
 		},
 	}
 	for _, s := range r.Scale {
-		a, f := s.Restart, s.Failover
-		t.add(string(s.Transport), fmt.Sprint(s.Sizes[len(s.Sizes)-1].Objects),
-			ms(a.Ready), ms(a.First), ms(a.All), ms(a.CPU), fmt.Sprint(a.Syncs),
-			fmt.Sprint(sum(a.Writes)), size(a.RSS), size(a.Peak),
-			fmt.Sprintf("%.2f ×", float64(a.Peak)/float64(a.RSS)), ms(f.First), fmt.Sprint(sum(f.Writes)))
+		a := s.Restart
+		t.add(string(s.Transport), s.objects(), ms(a.Ready), ms(a.First), ms(a.All), ms(a.CPU), fmt.Sprint(a.Syncs),
+			fmt.Sprint(sum(a.Writes)), size(a.RSS), size(a.Peak), fmt.Sprintf("%.2f ×", float64(a.Peak)/float64(a.RSS)))
 	}
 	return t
 }
+
+// failoverTable has the deaths of the leader.
+func (r *report) failoverTable() *table {
+	t := &table{
+		title: "**failover**: from the moment at which the lease of a killed leader is free; the memory of both replicas, " +
+			"before",
+		columns: []string{
+			"transport", "objects", "lease taken", "first hook call", "first sync", "API writes", "leader: RSS, rested",
+			"peak", "live heap", "the other: RSS, rested", "peak", "live heap",
+		},
+	}
+	for _, s := range r.Scale {
+		f := s.Failover
+		t.add(string(s.Transport), s.objects(), ms(f.Taken), ms(f.Asked), ms(f.First), fmt.Sprint(sum(f.Writes)),
+			size(f.Leading.Rested), size(f.Leading.Peak), size(f.Leading.Live),
+			size(f.Waiting.Rested), size(f.Waiting.Peak), size(f.Waiting.Live))
+	}
+	return t
+}
+
+// objects is the number of objects at the end, as text.
+func (s *scale) objects() string { return fmt.Sprint(s.Sizes[len(s.Sizes)-1].Objects) }

@@ -113,14 +113,19 @@ func (s *stage) startEngine(ctx context.Context) (err error) {
 		}})
 		return err
 	}
+	s.engine, err = s.serve(ctx)
+	return err
+}
+
+// serve starts an engine with further flags. Profiles are its own from then on.
+func (s *stage) serve(ctx context.Context, flags ...string) (*serve.Engine, error) {
 	ports, err := cluster.FreePorts(1)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.pprof = fmt.Sprintf("127.0.0.1:%d", ports[0])
-	flags := append(slices.Clone(engineFlags), "--pprof-address="+s.pprof)
-	s.engine, err = serve.Start(ctx, serve.Settings{Kubeconfig: s.cluster.Kubeconfig(), Flags: flags})
-	return err
+	flags = slices.Concat(engineFlags, []string{"--pprof-address=" + s.pprof}, flags)
+	return serve.Start(ctx, serve.Settings{Kubeconfig: s.cluster.Kubeconfig(), Flags: flags})
 }
 
 // measured is the process to measure.

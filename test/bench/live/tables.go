@@ -40,7 +40,7 @@ func line(b *strings.Builder, cells []string) { fmt.Fprintf(b, "| %s |\n", strin
 func (r *report) tables(out io.Writer) error {
 	all := []*table{
 		r.driftTable(), r.buildTable(), r.fleetTable(), r.partsTable(), r.roundsTable(), r.buildCPUTable(),
-		r.relatedTable(), r.scaleTable(), r.startTable(), r.memoryTable(), r.countedTable(),
+		r.relatedTable(), r.scaleTable(), r.startTable(), r.failoverTable(), r.memoryTable(), r.countedTable(),
 	}
 	for _, t := range all {
 		if err := t.write(out); err != nil {
