@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"time"
 
@@ -19,11 +20,46 @@ type fencedLock struct {
 	held bool
 	// renewed is when the last write that took or renewed the lease was sent.
 	renewed time.Time
+	// read is the last read of the lease since the last write.
+	read leaseRead
 }
 
-// Get reads the lease. One that is another's closes the fence, and ends the work under it.
+// leaseRead is the result of a read of the lease; the zero value is none.
+type leaseRead struct {
+	record *resourcelock.LeaderElectionRecord
+	raw    []byte
+	err    error
+	// at is when the read ended, and changed when the first one with the same result did.
+	at, changed time.Time
+}
+
+// fresh reports whether there is no need to read the lease again: it was read less than readPeriod
+// ago, and has not run out.
+func (r *leaseRead) fresh() bool {
+	if r.at.IsZero() || time.Since(r.at) >= readPeriod {
+		return false
+	}
+	return r.err != nil || time.Since(r.changed) < time.Duration(r.record.LeaseDurationSeconds)*time.Second
+}
+
+// next returns the read that follows.
+func (r *leaseRead) next(record *resourcelock.LeaderElectionRecord, raw []byte, err error) leaseRead {
+	now := time.Now()
+	next := leaseRead{record: record, raw: raw, err: err, at: now, changed: now}
+	if err == nil && r.record != nil && bytes.Equal(raw, r.raw) {
+		next.changed = r.changed
+	}
+	return next
+}
+
+// Get reads the lease, or returns the last read while another replica leads and it is fresh. A
+// lease that is another's closes the fence, and ends the work under it.
 func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	if !l.held && l.read.fresh() {
+		return l.read.record, l.read.raw, l.read.err
+	}
 	record, raw, err := l.Interface.Get(ctx)
+	l.read = l.read.next(record, raw, err)
 	if err == nil && l.held && record.HolderIdentity != l.Identity() {
 		l.held = false
 		l.fence.Revoke()
@@ -54,6 +90,7 @@ func (l *fencedLock) write(
 	record resourcelock.LeaderElectionRecord,
 	send func(context.Context, resourcelock.LeaderElectionRecord) error,
 ) error {
+	l.read = leaseRead{}
 	sent := time.Now()
 	err := send(ctx, record)
 	switch {

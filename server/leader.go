@@ -27,13 +27,15 @@ var ErrLeaseLost = fmt.Errorf("the leader lease was lost: %w", loop.ErrStopNow)
 // The lease's times, client-go's recommendation. Another replica takes over leaseDuration after the
 // last renewal that it saw, at the earliest; the fence lets nothing through from renewDeadline
 // after the beginning of the last renewal on.
-// A replica that waits reads the lease every retryPeriod to 2.2 times that, so that a free lease
-// has a holder soon; a leader renews it every renewPeriod.
+// The elector looks at the lease every retryPeriod to 2.2 times that. So a replica that waits reads
+// it when the last read is readPeriod old, and when it has run out: a free lease has a holder soon.
+// A leader renews it every renewPeriod.
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second
 	renewPeriod   = 2 * time.Second
-	retryPeriod   = 500 * time.Millisecond
+	readPeriod    = 400 * time.Millisecond
+	retryPeriod   = 200 * time.Millisecond
 )
 
 const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"

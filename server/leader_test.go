@@ -27,8 +27,8 @@ type lease struct {
 	// broken makes every request fail, as an API server that is gone; silent lets every request
 	// wait for its end.
 	broken, silent bool
-	// version counts writes; each replica has read one of them.
-	version int
+	// version counts writes; each replica has read one of them. reads counts all reads.
+	version, reads int
 }
 
 func (l *lease) set(broken bool) {
@@ -44,6 +44,7 @@ func (l *lease) seize(name string) {
 	taken := *l.record
 	taken.HolderIdentity = name
 	taken.RenewTime = metav1.Now()
+	taken.LeaderTransitions++ // times have whole seconds in this record
 	l.record = &taken
 	l.version++
 }
@@ -89,6 +90,7 @@ func (r replica) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, [
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.reads++
 	if r.read != nil {
 		*r.read = r.version
 	}
@@ -315,6 +317,70 @@ func TestLeadStandsBy(t *testing.T) {
 		if len(order) != 2 || order[0] != "a" || order[1] != "b" {
 			t.Errorf("worked: %v, want a, then b", order)
 		}
+	})
+}
+
+// TestFreeLeaseIsTakenSoon: leaders die at some time after their last renewal. The other replica
+// has the lease soon after its end, and reads it no more often than every readPeriod before.
+func TestFreeLeaseIsTakenSoon(t *testing.T) {
+	for phase := range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			shared := heldLease(t)
+			ctx, stop := context.WithCancel(t.Context())
+			result := make(chan error, 1)
+			go func() {
+				result <- election.lead(ctx, replica{shared, "b", new(int)}, act.NewFence(), noStandby,
+					func(ctx context.Context) error {
+						<-ctx.Done()
+						return nil
+					})
+			}()
+			pass(time.Duration(phase) * 37 * time.Millisecond)
+			shared.seize("a") // the last renewal
+			died := time.Now()
+			for shared.holder() != "b" {
+				pass(time.Millisecond)
+			}
+			took := time.Since(died)
+			if most := leaseDuration + readPeriod + 5*retryPeriod; took < leaseDuration || took > most {
+				t.Errorf("the lease was taken after %s, want after %s to %s", took, leaseDuration, most)
+			}
+			stop()
+			if err := <-result; err != nil {
+				t.Error(err)
+			}
+			if most := int(took/readPeriod) + 5; shared.reads > most {
+				t.Errorf("%d reads in %s, want at most %d", shared.reads, took, most)
+			}
+		})
+	}
+}
+
+// TestLeaseReads: the last read is not used again after a failed one for longer than
+// readPeriod, nor after a write.
+func TestLeaseReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := heldLease(t)
+		l := &fencedLock{Interface: replica{shared, "b", nil}, fence: act.NewFence(), lost: func() {}}
+		reads := func(after time.Duration, want int, wantErr bool) {
+			t.Helper()
+			pass(after)
+			if _, _, err := l.Get(t.Context()); shared.reads != want || (err != nil) != wantErr {
+				t.Errorf("%d reads and the error %v, want %d reads and an error: %t", shared.reads, err, want, wantErr)
+			}
+		}
+		reads(0, 1, false)
+		reads(readPeriod/2, 1, false)
+		reads(readPeriod/2, 2, false)
+		shared.set(true)
+		reads(readPeriod, 3, true)
+		shared.set(false)
+		reads(readPeriod/2, 3, true)
+		reads(readPeriod/2, 4, false)
+		if err := l.Update(t.Context(), *shared.record); err != nil {
+			t.Fatal(err)
+		}
+		reads(0, 5, false)
 	})
 }
 
