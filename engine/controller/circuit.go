@@ -118,8 +118,8 @@ func (c *circuitRun) admit(ctx context.Context, w act.Write) error {
 	return fmt.Errorf("%s %s: %w", w.Verb, w.Ref, &e)
 }
 
-// wrote counts a write. before is the object as the cache has it; nil if it is not known. The
-// circuit may open: then further writes fail.
+// wrote counts a write. before is the object as the cache had it before the write; nil if it is not
+// known. The circuit may open: then further writes fail.
 func (c *circuitRun) wrote(w act.Write, before, answer *object.Object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -199,12 +199,16 @@ func (rt *Runtime) send(ctx context.Context, w act.Write, o Object) error {
 	if err := rt.circuit.admit(ctx, w); err != nil {
 		return err
 	}
+	before := rt.cached(w) // afterwards the cache may have the write, or a later one of another writer
 	written, err := rt.host.Writer.Object(ctx, w)
 	if err != nil || written == nil {
 		return err
 	}
 	rt.bind(w, written.Name())
-	rt.count(w, written)
+	rt.writes.Add(1)
+	if rt.circuit != nil {
+		rt.circuit.wrote(w, before, written)
+	}
 	answer, err := decodeAs(reflect.TypeOf(o), written)
 	if err != nil {
 		return fmt.Errorf("%s %s: it is written, but the answer is unreadable: %w", w.Verb, w.Ref, err)
@@ -222,17 +226,15 @@ func (rt *Runtime) bind(w act.Write, name string) {
 	rt.reader.reads.get(w.Resource, Key{Namespace: w.Ref.Namespace, Name: name})
 }
 
-// count counts a write, also in the circuit of the reconcile's key.
-func (rt *Runtime) count(w act.Write, written *object.Object) {
-	rt.writes.Add(1)
-	if rt.circuit == nil {
-		return
+// cached returns the written object as the cache has it, for the circuit of the key; nil if the
+// cache does not have it, or if there is no circuit.
+func (rt *Runtime) cached(w act.Write) *object.Object {
+	if _, declared := rt.reader.declared[w.Ref.GVK]; rt.circuit == nil || !declared {
+		return nil
 	}
-	var before *object.Object
-	if _, declared := rt.reader.declared[w.Ref.GVK]; declared {
-		if v, err := rt.reader.views.View(w.Resource); err == nil {
-			before = v.Get(w.Ref.Namespace, w.Ref.Name)
-		}
+	v, err := rt.reader.views.View(w.Resource)
+	if err != nil {
+		return nil // the circuit does not count the write
 	}
-	rt.circuit.wrote(w, before, written)
+	return v.Get(w.Ref.Namespace, w.Ref.Name)
 }
