@@ -2,7 +2,12 @@
 
 package bench
 
-import "testing"
+import (
+	"runtime"
+	"testing"
+
+	"github.com/hookloop/hookloop/engine/hook"
+)
 
 // TestNoopSyncAllocates bounds the allocations of a sync without changes. They are a count, unlike
 // times, so that a change which adds some fails on every machine. The race detector adds its own;
@@ -27,5 +32,32 @@ func TestUpdateSyncAllocates(t *testing.T) {
 	t.Logf("%v allocations", got)
 	if got > most {
 		t.Errorf("%v allocations for a sync, want at most %v", got, most)
+	}
+}
+
+// TestEditAllocates bounds the allocations of an edit of one child over a stream, on both sides and
+// in two syncs: the same number among 1,000 children as among 3,000. Their bytes grow by lists of
+// pointers, and by the group of children that the hook's function owns.
+func TestEditAllocates(t *testing.T) {
+	const edits, most, perChild = 50, 1000, 500
+	var bytes []uint64
+	sizes := []int{1000, 3000}
+	for _, n := range sizes {
+		edit := newEdit(t, n, func(b testing.TB, a *hook.Answer) *hook.Opened { return openGRPC(b, "Stream", a) })
+		got := testing.AllocsPerRun(edits, edit)
+		if got > most {
+			t.Errorf("%v allocations for an edit of one of %d children, want at most %d", got, n, most)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range edits {
+			edit()
+		}
+		runtime.ReadMemStats(&after)
+		bytes = append(bytes, (after.TotalAlloc-before.TotalAlloc)/edits)
+		t.Logf("%d children: %v allocations, %d bytes", n, got, bytes[len(bytes)-1])
+	}
+	if limit := bytes[0] + uint64(perChild*(sizes[1]-sizes[0])); bytes[1] > limit {
+		t.Errorf("%d bytes for an edit of one of %d children, want at most %d", bytes[1], sizes[1], limit)
 	}
 }

@@ -232,8 +232,8 @@ var noopSyncs = []struct {
 }{
 	{"inproc", openFunction, 62},
 	{"webhook", openWebhook, 176},
-	{"unary", func(b testing.TB) *hook.Opened { return openGRPC(b, "Unary") }, 453},
-	{"stream", func(b testing.TB) *hook.Opened { return openGRPC(b, "Stream") }, 241},
+	{"unary", func(b testing.TB) *hook.Opened { return openGRPC(b, "Unary", answer()) }, 453},
+	{"stream", func(b testing.TB) *hook.Opened { return openGRPC(b, "Stream", answer()) }, 241},
 }
 
 func openFunction(testing.TB) *hook.Opened {
@@ -259,10 +259,9 @@ func openWebhook(b testing.TB) *hook.Opened {
 	return open(b, webhook.Open, fmt.Sprintf(`{"url":%q}`, server.URL))
 }
 
-// openGRPC serves the answer by the SDK.
-func openGRPC(b testing.TB, mode string) *hook.Opened {
+// openGRPC serves an answer by the SDK.
+func openGRPC(b testing.TB, mode string, a *hook.Answer) *hook.Opened {
 	b.Helper()
-	a := answer()
 	response := &sdk.SyncResponse{Status: a.Status}
 	for _, child := range a.Children {
 		response.Children = append(response.Children, sdk.Child{Object: child})

@@ -233,7 +233,7 @@ func (e *Engine[O]) desired(a *call[O], d *streamv1.Desired, size uint64) {
 		e.peer.answered(a.about, list)
 		e.sendForget(e.peer.evict())
 	}
-	e.finish(a, Outcome{Response: response, Got: size, Reserved: memory})
+	e.finish(a, Outcome{Response: response, Derived: &list.derived, Got: size, Reserved: memory})
 }
 
 // estimate returns the approximate memory of the new parts of an answer. Decoding reports malformed
@@ -276,7 +276,7 @@ func (m *method) assemble(response proto.Message, envelope []byte, list *itemLis
 	if err := proto.Unmarshal(envelope, response); err != nil {
 		return fmt.Errorf("the response is no %s: %w", response.ProtoReflect().Descriptor().FullName(), err)
 	}
-	return m.put(response, list.messages())
+	return m.put(response, list.messages)
 }
 
 // repeat makes a call again as a snapshot with every object. After a second failure the outcome is

@@ -59,8 +59,9 @@ type Work struct {
 	Timeout      time.Duration // 0: no limit
 	TraceContext map[string]string
 	// Cache is the value that the driver set for the last answered work about the same subject; nil
-	// for the first.
-	Cache any
+	// for the first. CacheBytes is its approximate memory, which counts to the state's limit.
+	Cache      any
+	CacheBytes int
 
 	method *method
 	about  *subjectState // nil: no state
@@ -210,7 +211,7 @@ func (h *Hook) call(c *streamv1.Call) (HookReceived, error) {
 	if c.GetSubject() != "" {
 		w.about = h.state.commit(c.GetSubject(), set)
 		w.about.calls++
-		w.Cache = w.about.cache
+		w.Cache, w.CacheBytes = w.about.cache, w.about.cacheBytes
 		h.evict()
 	}
 	h.work[w.ID] = w
@@ -235,7 +236,7 @@ func (m *method) rebuild(envelope []byte, set *set) (proto.Message, error) {
 
 // Answer answers work with a response, and sends only its changes. It sends an error instead if the
 // response has another type than the method's, or exceeds the engine's limit. It ignores answered
-// work.
+// work. The list of desired objects must not be changed afterwards.
 func (h *Hook) Answer(w *Work, response proto.Message) {
 	if h.work[w.ID] != w {
 		return
@@ -252,8 +253,7 @@ func (h *Hook) Answer(w *Work, response proto.Message) {
 		return
 	}
 	if w.about != nil {
-		h.state.answered(w.about, list)
-		w.about.cache = w.Cache
+		h.state.answered(w.about, list, w.Cache, w.CacheBytes)
 	}
 	h.end(w)
 	h.send(m)
@@ -288,7 +288,9 @@ func (w *Work) desired(response proto.Message) (*streamv1.Desired, *itemList, er
 		if err != nil {
 			return nil, nil, err
 		}
-		list, d.Pieces = difference(before, items)
+		if list, d.Pieces, err = difference(before, items, objects); err != nil {
+			return nil, nil, err
+		}
 	}
 	d.Digest = list.digest.wire()
 	return d, list, nil
@@ -296,22 +298,22 @@ func (w *Work) desired(response proto.Message) (*streamv1.Desired, *itemList, er
 
 // items encodes desired objects. It reuses the item of a message that is identical to the last
 // answer's.
-func (w *Work) items(objects []*hookv1.DesiredObject) ([]item, error) {
-	var last []item
+func (w *Work) items(objects []*hookv1.DesiredObject) ([]newItem, error) {
+	last := &itemList{}
 	if w.about != nil && w.about.list != nil {
-		last = w.about.list.items
+		last = w.about.list
 	}
-	items := make([]item, len(objects))
+	items := make([]newItem, len(objects))
 	for i, o := range objects {
-		if i < len(last) && last[i].message == o {
-			items[i] = last[i]
+		if i < len(last.items) && last.messages[i] == o {
+			items[i] = newItem{item: last.items[i]}
 			continue
 		}
 		raw, err := canonical.Marshal(o)
 		if err != nil {
 			return nil, fmt.Errorf("desired object %d: %w", i, err)
 		}
-		items[i] = item{raw: raw, size: len(raw), message: o}
+		items[i] = newItem{item: item{hash: hashOf(raw), size: len(raw)}, raw: raw}
 	}
 	return items, nil
 }

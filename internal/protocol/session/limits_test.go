@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
@@ -183,5 +184,34 @@ func TestWordsOfAHookAreCut(t *testing.T) {
 				t.Errorf("got an error of %d bytes: %.500v", len(fmt.Sprint(got)), got)
 			}
 		})
+	}
+}
+
+// TestCachesOfTheDriverCount keeps the caches of a hook's driver within the limit of the state.
+func TestCachesOfTheDriverCount(t *testing.T) {
+	const each, limit = 20_000, 100_000
+	e, h := direct(t, HookSettings{})
+	h.state.limit = limit
+	for n := range 20 {
+		s := &state{controller: &thing{name: "c"}, parent: &thing{name: fmt.Sprint(n)}}
+		for round := range 2 { // the second response replaces the cache of the first one
+			e.Ask(s.question(fmt.Sprint(n)))
+			exchangeBy(t, e, h, func(w *Work) {
+				if known := w.CacheBytes > 0; known != (round > 0) || (w.Cache != nil) != known {
+					t.Errorf("parent %d, response %d: the cache is %v, of %d bytes", n, round, w.Cache, w.CacheBytes)
+				}
+				w.Cache, w.CacheBytes = n, each
+				h.Answer(w, answerTo(w.Request.(*compositev1.SyncRequest)))
+			})
+		}
+		if held := len(h.state.subjects); h.state.bytes > limit || h.state.bytes < held*each || held < min(n+1, 4) {
+			t.Fatalf("after %d parents, %d are held, and count %d bytes, of %d at most", n+1, held, h.state.bytes, limit)
+		}
+	}
+	for name := range h.state.subjects {
+		h.state.forget(name)
+	}
+	if h.state.bytes != 0 {
+		t.Errorf("%d bytes are counted for nobody", h.state.bytes)
 	}
 }

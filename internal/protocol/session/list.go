@@ -1,33 +1,44 @@
 package session
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
 	"google.golang.org/protobuf/proto"
 )
 
-// item is one desired object. The hook keeps its bytes for comparisons, the engine only the
-// message.
+// item is one desired object of a list.
 type item struct {
-	hash    hash
-	link    hash // linkHash of the previous item and this one
-	size    int
-	raw     []byte
-	message *hookv1.DesiredObject
+	hash hash
+	link hash // linkHash of the previous item and this one
+	size int
 }
 
-// itemList is a desired list. It is immutable after construction. Invariant: digest is the sum of
-// the links.
+// itemList is a desired list. It is immutable after construction, except for derived. Invariant:
+// messages are those of the items, and digest is the sum of the links.
 type itemList struct {
-	items  []item
-	digest digest
-	size   int
+	items []item
+	// messages is the list of all responses that have this list.
+	messages []*hookv1.DesiredObject
+	digest   digest
+	size     int
+	derived  Derived
 }
+
+// Derived is a value that a driver derives from the desired objects of a response. Consecutive
+// responses with the same objects have the same Derived, so that the driver derives the value once.
+// It is safe for concurrent use.
+type Derived struct{ value atomic.Value }
+
+// Load returns the stored value; nil if there is none.
+func (d *Derived) Load() any { return d.value.Load() }
+
+// Store stores a value. All values of a Derived must have the same type.
+func (d *Derived) Store(value any) { d.value.Store(value) }
 
 // itemBytes is the approximate memory of an item besides its body. A run is short on the wire,
 // whatever its length.
@@ -43,8 +54,10 @@ func (l *itemList) bytes() int {
 
 // has reports whether the list has exactly these messages, in this order. A nil list has none.
 func (l *itemList) has(messages []*hookv1.DesiredObject) bool {
-	return l != nil && len(messages) > 0 && slices.EqualFunc(l.items, messages,
-		func(i item, m *hookv1.DesiredObject) bool { return i.message == m })
+	if l == nil || len(messages) == 0 || len(l.messages) != len(messages) {
+		return false
+	}
+	return &l.messages[0] == &messages[0] || slices.Equal(l.messages, messages)
 }
 
 // whole returns the pieces of a list that is equal to this one, which is not empty.
@@ -54,7 +67,16 @@ func (l *itemList) whole() []*streamv1.Piece {
 	return []*streamv1.Piece{{Content: &streamv1.Piece_Keep{Keep: all}}}
 }
 
-// add appends an item. linked reports that its link is already correct.
+// isWhole reports whether pieces are those of a list that is equal to this one.
+func (l *itemList) isWhole(pieces []*streamv1.Piece) bool {
+	if len(pieces) != 1 || len(l.items) == 0 {
+		return false
+	}
+	all := pieces[0].GetKeep()
+	return all != nil && all.GetFirst() == 0 && int(all.GetCount()) == len(l.items)
+}
+
+// add appends an item, without its message. linked reports that its link is already correct.
 func (l *itemList) add(i item, linked bool) {
 	if !linked {
 		var before hash
@@ -68,37 +90,45 @@ func (l *itemList) add(i item, linked bool) {
 	l.size += i.size + itemBytes
 }
 
-// keep appends a run of items of another list.
+// keep appends a run of items of another list, without their messages.
 func (l *itemList) keep(from *itemList, first, count int) {
 	for n, i := range from.items[first : first+count] {
 		l.add(i, n > 0 || first == 0 && len(l.items) == 0)
 	}
 }
 
-// difference returns a list and its pieces: runs of the previous list, which may be nil, and new
-// items. The items have raw, size and message.
-func difference(before *itemList, items []item) (*itemList, []*streamv1.Piece) {
+// newItem is an item of a response, with hash and size. raw is nil if the response before has the
+// same message.
+type newItem struct {
+	item
+	raw []byte
+}
+
+// difference returns the list of some messages and its pieces: runs of the previous list, which may
+// be nil, and new items. The list keeps the messages' slice.
+func difference(
+	before *itemList, items []newItem, messages []*hookv1.DesiredObject,
+) (*itemList, []*streamv1.Piece, error) {
 	if before == nil {
 		before = &itemList{}
 	}
-	w := &pieceWriter{before: before, list: &itemList{items: make([]item, 0, len(items))}}
+	w := &pieceWriter{before: before, list: &itemList{items: make([]item, 0, len(items)), messages: messages}}
 	old := before.items
 	head := 0
-	for head < min(len(old), len(items)) && bytes.Equal(old[head].raw, items[head].raw) {
+	for head < min(len(old), len(items)) && old[head].hash == items[head].hash {
 		head++
 	}
 	tail := 0
-	for tail < min(len(old), len(items))-head && bytes.Equal(old[len(old)-1-tail].raw, items[len(items)-1-tail].raw) {
+	for tail < min(len(old), len(items))-head && old[len(old)-1-tail].hash == items[len(items)-1-tail].hash {
 		tail++
 	}
 	w.keep(0, head)
-	w.middle(old[head:len(old)-tail], head, items[head:len(items)-tail])
+	if err := w.middle(old[head:len(old)-tail], items[:len(items)-tail], head); err != nil {
+		return nil, nil, err
+	}
 	w.keep(len(old)-tail, tail)
 	w.flush()
-	for n := range w.list.items { // another message may have equal bytes
-		w.list.items[n].message = items[n].message
-	}
-	return w.list, w.pieces
+	return w.list, w.pieces, nil
 }
 
 // pieceWriter builds a list and its pieces.
@@ -136,23 +166,30 @@ func (w *pieceWriter) flush() {
 	w.count = 0
 }
 
-// middle writes the items between the common ends of the lists. They may have moved.
-func (w *pieceWriter) middle(old []item, offset int, items []item) {
+// middle writes the items from head on. The previous list has others there, old, which may have
+// moved.
+func (w *pieceWriter) middle(old []item, items []newItem, head int) error {
 	at := make(map[hash]int, len(old))
 	for n, i := range old {
-		at[i.hash] = offset + n
+		at[i.hash] = head + n
 	}
-	for _, i := range items {
-		h := hashOf(i.raw)
-		if n, found := at[h]; found {
+	for place := head; place < len(items); place++ {
+		i := items[place]
+		if n, found := at[i.hash]; found {
 			w.keep(n, 1)
 			continue
 		}
 		w.flush()
-		i.hash = h
-		w.list.add(i, false)
+		if i.raw == nil {
+			var err error
+			if i.raw, err = canonical.Marshal(w.list.messages[place]); err != nil {
+				return err
+			}
+		}
+		w.list.add(i.item, false)
 		w.pieces = append(w.pieces, &streamv1.Piece{Content: &streamv1.Piece_Insert{Insert: i.raw}})
 	}
+	return nil
 }
 
 // patch assembles a list of at most limit bytes from pieces. An error describes the invalid piece.
@@ -162,8 +199,11 @@ func patch(before *itemList, d *streamv1.Desired, limit uint64) (*itemList, erro
 		before = &itemList{}
 	case before == nil || !before.digest.is(d.GetBase()):
 		return nil, fmt.Errorf("the answer refers to a list that the engine does not hold")
+	case before.isWhole(d.GetPieces()) && before.digest.is(d.GetDigest()):
+		return before, nil
 	}
-	next := &itemList{items: make([]item, 0, min(countItems(d), len(before.items)+len(d.GetPieces())))}
+	most := min(countItems(d), len(before.items)+len(d.GetPieces()))
+	next := &itemList{items: make([]item, 0, most), messages: make([]*hookv1.DesiredObject, 0, most)}
 	for n, piece := range d.GetPieces() {
 		if err := next.take(before, piece, limit); err != nil {
 			return nil, fmt.Errorf("pieces[%d]: %w", n, err)
@@ -196,17 +236,19 @@ func (l *itemList) take(before *itemList, piece *streamv1.Piece, limit uint64) e
 			return err
 		}
 		l.keep(before, first, count)
+		l.messages = append(l.messages, before.messages[first:first+count]...)
 		return nil
 	case *streamv1.Piece_Insert:
-		i := item{size: len(content.Insert), message: &hookv1.DesiredObject{}}
+		i, m := item{size: len(content.Insert)}, &hookv1.DesiredObject{}
 		if err := l.room([]item{i}, limit); err != nil {
 			return err
 		}
-		if err := proto.Unmarshal(content.Insert, i.message); err != nil {
+		if err := proto.Unmarshal(content.Insert, m); err != nil {
 			return fmt.Errorf("is no hookloop.hook.v1.DesiredObject: %w", err)
 		}
 		i.hash = hashOf(content.Insert)
 		l.add(i, false)
+		l.messages = append(l.messages, m)
 		return nil
 	default:
 		return fmt.Errorf("has neither keep nor insert, expected one of them")
@@ -227,16 +269,4 @@ func (l *itemList) room(more []item, limit uint64) error {
 		}
 	}
 	return nil
-}
-
-// messages returns the desired objects.
-func (l *itemList) messages() []*hookv1.DesiredObject {
-	if len(l.items) == 0 {
-		return nil
-	}
-	out := make([]*hookv1.DesiredObject, len(l.items))
-	for n, i := range l.items {
-		out[n] = i.message
-	}
-	return out
 }

@@ -12,23 +12,59 @@ import (
 // comparison of all items.
 func TestTheSameListAgain(t *testing.T) {
 	var messages []*hookv1.DesiredObject
-	var items []item
+	var items []newItem
 	for _, body := range []string{"one", "two", "two"} {
 		m := &hookv1.DesiredObject{Body: []byte(body)}
 		raw, err := canonical.Marshal(m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		messages, items = append(messages, m), append(items, item{raw: raw, size: len(raw), message: m})
+		messages, items = append(messages, m), append(items, newItem{item{hash: hashOf(raw), size: len(raw)}, raw})
 	}
-	list, _ := difference(nil, items)
+	list, _, err := difference(nil, items, messages)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if !list.has(messages) || list.has(messages[:2]) || list.has(append(messages[:2:2], &hookv1.DesiredObject{})) ||
 		(*itemList)(nil).has(nil) || (&itemList{}).has(nil) {
 		t.Error("has does not compare the messages")
 	}
-	again, pieces := difference(list, list.items)
+	again, pieces, err := difference(list, items, messages)
+	if err != nil {
+		t.Fatal(err)
+	}
 	want, got := &streamv1.Desired{Pieces: pieces}, &streamv1.Desired{Pieces: list.whole()}
 	if !proto.Equal(want, got) || again.digest != list.digest {
 		t.Errorf("the shortcut has the pieces %v, a comparison of all items %v", got, want)
+	}
+}
+
+// TestAnUnchangedListIsShared applies the answer of a hook with the same list, and one with another
+// digest.
+func TestAnUnchangedListIsShared(t *testing.T) {
+	d := &streamv1.Desired{}
+	want := &itemList{}
+	for _, body := range []string{"\x12\x02{}", "\x12\x03{ }"} {
+		want.add(item{hash: hashOf([]byte(body)), size: len(body)}, false)
+		d.Pieces = append(d.Pieces, &streamv1.Piece{Content: &streamv1.Piece_Insert{Insert: []byte(body)}})
+	}
+	d.Digest = want.digest.wire()
+	first, err := patch(nil, d, DefaultMessageBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.derived.Store("decoded")
+	again := &streamv1.Desired{Base: d.GetDigest(), Digest: d.GetDigest(), Pieces: first.whole()}
+	second, err := patch(first, again, DefaultMessageBytes)
+	if err != nil || second != first || second.derived.Load() != "decoded" {
+		t.Errorf("patch = %p, %v, want the list before, %p, with its derived value", second, err, first)
+	}
+	again.Digest = make([]byte, hashBytes)
+	if _, err := patch(first, again, DefaultMessageBytes); err == nil {
+		t.Error("an unchanged list with another digest is no error")
+	}
+	shorter := &streamv1.Desired{Base: d.GetDigest(), Digest: d.GetDigest(), Pieces: []*streamv1.Piece{run(0, 1)}}
+	if _, err := patch(first, shorter, DefaultMessageBytes); err == nil {
+		t.Error("a shorter list with the digest of the whole one is no error")
 	}
 }

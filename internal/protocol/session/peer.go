@@ -89,16 +89,31 @@ func (b *peerState[O]) commit(name string, c *change[O]) *peerSubject[O] {
 	return s
 }
 
-// use changes the reference counts of the objects of some slots, except slots that both maps share.
+// use changes the reference counts of the objects of some slots, except of those at the ends of a
+// slot that both maps share.
 func (b *peerState[O]) use(slots, other map[uint32][]entry[O], by int) {
 	for slot, entries := range slots {
-		if o := other[slot]; len(o) == len(entries) && len(o) > 0 && &o[0] == &entries[0] {
-			continue
-		}
-		for _, e := range entries {
+		for _, e := range different(entries, other[slot]) {
 			b.count(e.known, by)
 		}
 	}
+}
+
+// different returns the elements of a list between those that it shares with another list at the
+// beginnings and at the ends. All elements that it leaves out are in the other list, too.
+func different[E comparable](list, other []E) []E {
+	if len(list) == len(other) && len(list) > 0 && &list[0] == &other[0] {
+		return nil
+	}
+	head, shorter := 0, min(len(list), len(other))
+	for head < shorter && list[head] == other[head] {
+		head++
+	}
+	tail := 0
+	for tail < shorter-head && list[len(list)-1-tail] == other[len(other)-1-tail] {
+		tail++
+	}
+	return list[head : len(list)-tail]
 }
 
 func (b *peerState[O]) count(k *peerObject[O], by int) {

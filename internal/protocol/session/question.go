@@ -29,6 +29,8 @@ type Outcome struct {
 	// Response is the whole response. Later responses share its desired objects, so it must not be
 	// changed.
 	Response proto.Message
+	// Derived belongs to the desired objects of Response.
+	Derived *Derived
 	// Refused is the hook's error.
 	Refused *statuspb.Status
 	// Fault is set if the question exceeds the hook's limit, or the answer is invalid.

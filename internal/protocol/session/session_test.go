@@ -93,6 +93,12 @@ func direct(t testing.TB, s HookSettings) (*Engine[*thing], *Hook) {
 // travelled.
 func exchange(t testing.TB, e *Engine[*thing], h *Hook) (bytes int) {
 	t.Helper()
+	return exchangeBy(t, e, h, func(w *Work) { h.Answer(w, answerTo(w.Request.(*compositev1.SyncRequest))) })
+}
+
+// exchangeBy is exchange with a function that answers.
+func exchangeBy(t testing.TB, e *Engine[*thing], h *Hook, answer func(*Work)) (bytes int) {
+	t.Helper()
 	for {
 		down, up := e.Outbox(), h.Outbox()
 		if len(down)+len(up) == 0 {
@@ -105,7 +111,7 @@ func exchange(t testing.TB, e *Engine[*thing], h *Hook) (bytes int) {
 				t.Fatal(err)
 			}
 			if got.Work != nil {
-				h.Answer(got.Work, answerTo(got.Work.Request.(*compositev1.SyncRequest)))
+				answer(got.Work)
 			}
 		}
 		for _, m := range up {

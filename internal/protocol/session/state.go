@@ -13,7 +13,7 @@ import (
 // NewState; the zero value is not usable.
 type State struct {
 	limit    int
-	bytes    int // distinct objects and desired lists
+	bytes    int // distinct objects, desired lists and the driver's caches
 	subjects map[string]*subjectState
 	objects  map[hash]*storedObject
 	recent   list.List // of *subjectState, most recently used first
@@ -24,8 +24,9 @@ type subjectState struct {
 	name string
 	set  *set
 	list *itemList // the last answer; nil before it
-	// cache is data of the hook's driver.
-	cache any
+	// cache is data of the hook's driver, of cacheBytes.
+	cache      any
+	cacheBytes int
 	// calls is the number of open calls. They prevent eviction.
 	calls int
 	place *list.Element
@@ -94,22 +95,22 @@ func (m *State) commit(name string, next *set) *subjectState {
 	return r
 }
 
-// use changes the reference counts of the objects of a set, except slots that both sets share.
+// use changes the reference counts of the objects of a set, except of those at the ends of a slot
+// that both sets share.
 func (m *State) use(s, other *set, by int) {
 	if s == nil {
 		return
 	}
 	for slot, p := range s.slots {
-		if other != nil && sameSlice(p.objects, other.slots[slot].objects) {
-			continue
+		var shared []*storedObject
+		if other != nil {
+			shared = other.slots[slot].objects
 		}
-		for _, o := range p.objects {
+		for _, o := range different(p.objects, shared) {
 			m.count(o, by)
 		}
 	}
 }
-
-func sameSlice(a, b []*storedObject) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
 
 func (m *State) count(o *storedObject, by int) {
 	if o.uses == 0 {
@@ -122,13 +123,14 @@ func (m *State) count(o *storedObject, by int) {
 	}
 }
 
-// answered stores the list of the last answer about a subject, if the subject still exists.
-func (m *State) answered(r *subjectState, last *itemList) {
+// answered stores the list of the last answer about a subject, and the driver's cache, if the
+// subject still exists.
+func (m *State) answered(r *subjectState, last *itemList, cache any, cacheBytes int) {
 	if m.subjects[r.name] != r {
 		return
 	}
-	m.bytes += last.bytes() - r.list.bytes()
-	r.list = last
+	m.bytes += last.bytes() - r.list.bytes() + cacheBytes - r.cacheBytes
+	r.list, r.cache, r.cacheBytes = last, cache, cacheBytes
 }
 
 func (m *State) forget(name string) {
@@ -137,7 +139,7 @@ func (m *State) forget(name string) {
 		return
 	}
 	m.use(r.set, nil, -1)
-	m.bytes -= r.list.bytes()
+	m.bytes -= r.list.bytes() + r.cacheBytes
 	m.recent.Remove(r.place)
 	delete(m.subjects, name)
 }

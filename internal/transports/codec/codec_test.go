@@ -10,6 +10,7 @@ import (
 	decoratorv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/decorator/v1"
 	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
 	mapv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/map/v1"
+	"github.com/hookloop/hookloop/internal/protocol/session"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
@@ -85,6 +86,32 @@ func TestUnknownCodesHaveOneLabel(t *testing.T) {
 		}
 		if err.Kind != hook.Failed {
 			t.Errorf("code %d: got kind %v, want %v", code, err.Kind, hook.Failed)
+		}
+	}
+}
+
+// TestDesiredObjectsAreDecodedOnce decodes two responses that share their list, then another list,
+// and twice one that is invalid.
+func TestDesiredObjectsAreDecodedOnce(t *testing.T) {
+	objects := []*hookv1.DesiredObject{{Body: []byte("{}"), Ready: new(true)}, {Body: []byte("[]")}}
+	derived := &session.Derived{}
+	first, err := AnswerAgain(&compositev1.SyncResponse{Children: objects, Status: []byte(`{"a":1}`)}, derived)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := AnswerAgain(&compositev1.FinalizeResponse{Children: objects, Finalized: true}, derived)
+	if err != nil || &again.Children[0] != &first.Children[0] || len(again.States) != 1 {
+		t.Errorf("a second response with the list is %+v, %v, want the children of the first one", again, err)
+	}
+	if !again.Finalized || len(again.Status) > 0 {
+		t.Errorf("a second response with the list is %+v, want its own other fields", again)
+	}
+	bad := []*hookv1.DesiredObject{{Encoding: 7}}
+	derived = &session.Derived{}
+	for range 2 {
+		if _, err := AnswerAgain(&decoratorv1.SyncResponse{Attachments: bad}, derived); err == nil ||
+			!strings.HasPrefix(err.Error(), "attachments[0]: encoding is 7") {
+			t.Errorf("got %v, want an error about the encoding", err)
 		}
 	}
 }

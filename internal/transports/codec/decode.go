@@ -3,6 +3,7 @@ package codec
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
@@ -15,21 +16,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// Derived keeps a value for a list of desired objects that consecutive responses share.
+type Derived interface {
+	Load() any
+	Store(any)
+}
+
 // Answer decodes a response of any method. The error names the invalid field.
-func Answer(response proto.Message) (*hook.Answer, error) {
+func Answer(response proto.Message) (*hook.Answer, error) { return AnswerAgain(response, nil) }
+
+// AnswerAgain decodes a response with desired objects that may be those of an earlier one. They are
+// decoded once, and kept in derived; nil keeps nothing.
+func AnswerAgain(response proto.Message, derived Derived) (*hook.Answer, error) {
+	d := decoder{derived}
 	switch r := response.(type) {
 	case *compositev1.SyncResponse:
-		return decodeAnswer(r, r.Status, "children", r.GetChildren())
+		return d.answer(r, r.Status, "children", r.GetChildren())
 	case *compositev1.FinalizeResponse:
-		return withFinalized(r)(decodeAnswer(r, r.Status, "children", r.GetChildren()))
+		return withFinalized(r)(d.answer(r, r.Status, "children", r.GetChildren()))
 	case *decoratorv1.SyncResponse:
-		return decodeDecoration(r, r.Status)
+		return d.decoration(r, r.Status)
 	case *decoratorv1.FinalizeResponse:
-		return withFinalized(r)(decodeDecoration(r, r.Status))
+		return withFinalized(r)(d.decoration(r, r.Status))
 	case *mapv1.FinalizeResponse:
-		return withFinalized(r)(decodeMapping(r))
+		return withFinalized(r)(d.mapping(r))
 	case mapped:
-		return decodeMapping(r)
+		return d.mapping(r)
 	case customized:
 		return decodeCustomization(r)
 	default:
@@ -47,6 +59,36 @@ func withFinalized(r interface{ GetFinalized() bool }) func(*hook.Answer, error)
 	}
 }
 
+// decoder decodes one response.
+type decoder struct{ derived Derived }
+
+// desired is the decoded list of desired objects. Answers share it, so it must not be changed.
+type desired struct {
+	bodies []json.RawMessage
+	states []hook.ChildState
+}
+
+// desired decodes a list of desired objects, unless it is known. field is its name.
+func (d decoder) desired(field string, objects []*hookv1.DesiredObject) (*desired, error) {
+	if d.derived != nil {
+		if known, ok := d.derived.Load().(*desired); ok {
+			return known, nil
+		}
+	}
+	out := &desired{bodies: make([]json.RawMessage, 0, len(objects)), states: states(objects)}
+	for i, o := range objects {
+		body, err := body(o)
+		if err != nil {
+			return nil, fmt.Errorf("%s[%d]: %w", field, i, err)
+		}
+		out.bodies = append(out.bodies, body)
+	}
+	if d.derived != nil {
+		d.derived.Store(out)
+	}
+	return out, nil
+}
+
 // detailed is the common part of all responses to Sync and Finalize.
 type detailed interface {
 	GetDetails() *hookv1.ResponseDetails
@@ -60,8 +102,8 @@ type decoration interface {
 	GetAnnotations() *decoratorv1.KeyPatch
 }
 
-func decodeDecoration(r decoration, status []byte) (*hook.Answer, error) {
-	a, err := decodeAnswer(r, status, "attachments", r.GetAttachments())
+func (d decoder) decoration(r decoration, status []byte) (*hook.Answer, error) {
+	a, err := d.answer(r, status, "attachments", r.GetAttachments())
 	if err != nil {
 		return nil, err
 	}
@@ -80,19 +122,21 @@ type mapped interface {
 	GetOutputs() []*hookv1.DesiredObject
 }
 
-func decodeMapping(r mapped) (*hook.Answer, error) {
+func (d decoder) mapping(r mapped) (*hook.Answer, error) {
 	if n := len(r.GetDetails().GetConditions()); n > 0 {
 		return nil, fmt.Errorf("details.conditions has %d conditions, expected none: %s", n, statusIsAggregated)
 	}
-	return decodeAnswer(r, nil, "outputs", r.GetOutputs())
+	return d.answer(r, nil, "outputs", r.GetOutputs())
 }
 
 // statusIsAggregated is the reason for which a map hook's answer must not set the parent's status.
 const statusIsAggregated = "the status of a MapController's parent is computed from its inputs and outputs"
 
-// decodeAnswer decodes the common part of all answers. field is the name of the desired objects.
-func decodeAnswer(r detailed, status []byte, field string, children []*hookv1.DesiredObject) (*hook.Answer, error) {
-	a := &hook.Answer{Children: make([]json.RawMessage, 0, len(children))}
+// answer decodes the common part of all answers. field is the name of the desired objects.
+func (d decoder) answer(
+	r detailed, status []byte, field string, objects []*hookv1.DesiredObject,
+) (*hook.Answer, error) {
+	a := &hook.Answer{}
 	switch {
 	case len(status) == 0 || string(status) == "null":
 	case !json.Valid(status):
@@ -104,13 +148,11 @@ func decodeAnswer(r detailed, status []byte, field string, children []*hookv1.De
 	if err := checkStatus(status); err != nil {
 		return nil, err
 	}
-	for i, c := range children {
-		body, err := body(c)
-		if err != nil {
-			return nil, fmt.Errorf("%s[%d]: %w", field, i, err)
-		}
-		a.Children = append(a.Children, body)
+	desired, err := d.desired(field, objects)
+	if err != nil {
+		return nil, err
 	}
+	a.Children, a.States = slices.Clip(desired.bodies), slices.Clip(desired.states)
 	details := r.GetDetails()
 	if resync := details.GetResyncAfter(); resync != nil {
 		a.ResyncAfter = resync.AsDuration()
@@ -118,7 +160,7 @@ func decodeAnswer(r detailed, status []byte, field string, children []*hookv1.De
 			return nil, fmt.Errorf("resync_after is %s, expected 0 or more", a.ResyncAfter.Round(time.Millisecond))
 		}
 	}
-	return a, decodeDetails(a, details, children)
+	return a, decodeDetails(a, details)
 }
 
 // body returns the JSON of a desired object, or "null" if the message has none; package plan

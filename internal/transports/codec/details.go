@@ -59,8 +59,7 @@ func decodeEnum[E enum, V any](field string, value E, known map[E]V) (V, error) 
 }
 
 // decodeDetails decodes the part that all responses to Sync and Finalize share into an answer.
-func decodeDetails(a *hook.Answer, d *hookv1.ResponseDetails, children []*hookv1.DesiredObject) error {
-	a.States = states(children)
+func decodeDetails(a *hook.Answer, d *hookv1.ResponseDetails) error {
 	for i, c := range d.GetConditions() {
 		status, err := decodeEnum(fmt.Sprintf("conditions[%d].status", i), c.GetStatus(), conditionStatuses)
 		if err != nil {

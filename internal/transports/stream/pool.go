@@ -325,7 +325,7 @@ func (h Hook) read(ctx context.Context, q *hook.Question, o session.Outcome, bui
 	case o.Refused != nil:
 		return nil, codec.Failure(h.Name, q, h.Timeout, refusedStatus(o))
 	}
-	answer, err := codec.Answer(o.Response)
+	answer, err := codec.AnswerAgain(o.Response, o.Derived)
 	if err != nil {
 		return nil, &hook.Error{Kind: hook.Invalid, Hook: h.Name, Err: err}
 	}

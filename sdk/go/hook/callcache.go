@@ -1,34 +1,62 @@
 package hook
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"hash/maphash"
 	"maps"
 
 	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
 )
 
 // callCache has the children of the last call about a parent: the encoded ones of the response, and
-// the decoded ones of the request. Equal children are not encoded or decoded again. A stream keeps
-// one for each parent, and drops it with the parent's objects.
+// the decoded ones of the request. Equal children are not encoded or decoded again.
+//
+// A stream has one for each parent, as part of the session's state: its bytes count towards the
+// limit of that state, and it is dropped with the parent's objects. The caches of unary calls are
+// bounded by unaryCaches.
 //
 // Invariant: what the fields of the last call refer to does not change.
 type callCache struct {
-	before, after []encodedChild
+	before, after encodedChildren
 	// observed are the groups of the last request, in its order, and decoded those of this one.
 	observed, decoded []decodedGroup
-	// once reports that there is no next call.
-	once bool
+	// newMessages reports that all messages of a request are new, so that no decoded group can be
+	// used again. once reports that there is no next call.
+	newMessages, once bool
 }
 
 // renewed returns the cache for the next call.
-func (c *callCache) renewed() *callCache { return &callCache{before: c.after, observed: c.decoded} }
+func (c *callCache) renewed() *callCache {
+	return &callCache{before: c.after, observed: c.decoded, newMessages: c.newMessages}
+}
+
+// Approximate memory of an encoded child and of a decoded object, without their JSON: messages of
+// the session share it.
+const (
+	encodedBytes = 16
+	decodedBytes = 280
+)
+
+// bytes returns the approximate memory of the cache, without the JSON of the children.
+func (c *callCache) bytes() int {
+	n := encodedBytes * cap(c.after.hashes)
+	for _, g := range c.decoded {
+		n += decodedBytes * len(g.objects)
+	}
+	return n
+}
 
 // minDecoded is the size of the smallest group that is kept.
 const minDecoded = 100
 
-// decodedGroup is a decoded group, which only the cache has. The zero value is none.
+// maxStale is the part of a kept group that may have changed since it was decoded: 1/maxStale.
+// Beyond that, the whole group is decoded again.
+const maxStale = 16
+
+// decodedGroup is a decoded group, which only the cache has. The zero value is none. A few of its
+// messages may be older than those of the last request (maxStale).
 type decodedGroup struct {
 	messages  []*hookv1.Object
 	objects   Group
@@ -37,42 +65,42 @@ type decodedGroup struct {
 
 // decode decodes the group at one place of a request. The function owns it.
 func (c *callCache) decode(place int, messages []*hookv1.Object, parent Object) (Group, error) {
-	if c.once || len(messages) < minDecoded {
+	if c.once || c.newMessages || len(messages) < minDecoded {
 		return decodeGroup(messages, parent)
 	}
-	var now decodedGroup
+	var known decodedGroup
 	if place < len(c.observed) {
-		now = c.observed[place]
+		known = c.observed[place]
 	}
-	objects, err := now.update(messages, parent)
+	group, err := known.update(messages, parent)
 	if err != nil {
 		return nil, err
+	}
+	if group == nil { // too much has changed
+		objects, err := decodeGroup(messages, parent)
+		if err != nil {
+			return nil, err
+		}
+		known, group = decodedGroup{messages, objects, parent.Namespace}, maps.Clone(objects)
 	}
 	for len(c.decoded) <= place {
 		c.decoded = append(c.decoded, decodedGroup{})
 	}
-	c.decoded[place] = decodedGroup{messages, objects, parent.Namespace}
-	return maps.Clone(objects), nil
+	c.decoded[place] = known
+	return group, nil
 }
 
-// update decodes the messages that the group does not have.
+// update returns the group of some messages: a copy of g, in which only the messages that g does
+// not have are decoded. It is nil if these are too many.
 func (g decodedGroup) update(messages []*hookv1.Object, parent Object) (Group, error) {
-	if g.namespace != parent.Namespace || len(g.messages) != len(messages) {
-		return decodeGroup(messages, parent)
+	if g.namespace != parent.Namespace || g.objects == nil {
+		return nil, nil
 	}
-	var gone, come []*hookv1.Object
-	for i, m := range messages {
-		if g.messages[i] != m {
-			gone, come = append(gone, g.messages[i]), append(come, m)
-		}
+	gone, come := changed(g.messages, messages)
+	if len(gone)+len(come) > 2+len(messages)/maxStale {
+		return nil, nil
 	}
-	switch {
-	case len(come) == 0:
-		return g.objects, nil
-	case len(come) > len(messages)/4:
-		return decodeGroup(messages, parent)
-	}
-	changed, err := decodeGroup(come, parent)
+	decoded, err := decodeGroup(come, parent)
 	if err != nil {
 		return nil, err
 	}
@@ -80,17 +108,38 @@ func (g decodedGroup) update(messages []*hookv1.Object, parent Object) (Group, e
 	for _, m := range gone {
 		delete(objects, Object{Namespace: m.GetNamespace(), Name: m.GetName()}.key(parent))
 	}
-	maps.Copy(objects, changed)
+	maps.Copy(objects, decoded)
 	return objects, nil
 }
 
-// encodedChild is an encoded child.
-type encodedChild struct {
-	// source is the JSON of the object. It is nil for a child with dependencies or readiness, which
-	// are not part of the JSON.
-	source  []byte
-	message *hookv1.DesiredObject
+// changed returns messages of the first list that the second one lacks, and the reverse. It finds
+// the changes of lists with the same order, and may return messages that both have.
+func changed(before, now []*hookv1.Object) (gone, come []*hookv1.Object) {
+	for len(before) > 0 && len(now) > 0 && before[0] == now[0] {
+		before, now = before[1:], now[1:]
+	}
+	if len(before) != len(now) {
+		for len(before) > 0 && len(now) > 0 && before[len(before)-1] == now[len(now)-1] {
+			before, now = before[:len(before)-1], now[:len(now)-1]
+		}
+		return before, now
+	}
+	for i, m := range now {
+		if before[i] != m {
+			gone, come = append(gone, before[i]), append(come, m)
+		}
+	}
+	return gone, come
 }
+
+// encodedChildren are the encoded children of a response. The hash of a child is that of its JSON,
+// readiness and dependencies, as the hook's function returned them.
+type encodedChildren struct {
+	hashes   []uint64
+	messages []*hookv1.DesiredObject
+}
+
+var childSeed = maphash.MakeSeed()
 
 type callCacheKey struct{}
 
@@ -98,7 +147,7 @@ func withCallCache(ctx context.Context, cache *callCache) context.Context {
 	return context.WithValue(ctx, callCacheKey{}, cache)
 }
 
-// callCacheOf returns the cache of a call. That of a call which is not a stream's keeps nothing.
+// callCacheOf returns the cache of a call. That of a call without one keeps nothing.
 func callCacheOf(ctx context.Context) *callCache {
 	if cache, ok := ctx.Value(callCacheKey{}).(*callCache); ok {
 		return cache
@@ -106,39 +155,86 @@ func callCacheOf(ctx context.Context) *callCache {
 	return &callCache{once: true}
 }
 
-// encode encodes the child at one place of a response.
-func (c *callCache) encode(place int, child Child) (*hookv1.DesiredObject, error) {
-	var before encodedChild
-	if place < len(c.before) {
-		before = c.before[place]
+// encode encodes the children of a response. A response with the same children as the one before
+// has its list. The error names the child.
+func (c *callCache) encode(field string, children []Child) ([]*hookv1.DesiredObject, error) {
+	before, now, same := c.before, encodedChildren{}, 0
+	for i, child := range children {
+		hash, data, err := child.hash()
+		if err == nil && i == same && i < len(before.hashes) && before.hashes[i] == hash {
+			same++
+			continue
+		}
+		if i == same {
+			now = before.begin(same, len(children))
+		}
+		message := before.find(i, hash)
+		if err == nil && message == nil {
+			message, err = child.encode(data)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s[%d]: %w", field, i, err)
+		}
+		now.hashes, now.messages = append(now.hashes, hash), append(now.messages, message)
 	}
-	e, err := before.next(child)
-	if err != nil {
-		return nil, err
+	switch {
+	case same < len(children):
+	case same == len(before.hashes):
+		now = before
+	default:
+		now = before.begin(same, same)
 	}
-	c.after = append(c.after, e)
-	return e.message, nil
+	if !c.once {
+		c.after = now
+	}
+	return now.messages, nil
 }
 
-// next encodes a child, or returns e if the child is the same as before.
-func (e encodedChild) next(child Child) (encodedChild, error) {
-	if !child.isPlain() {
-		m, err := child.encode()
-		return encodedChild{message: m}, err
+// begin returns a copy of the first n children, with room for others.
+func (e encodedChildren) begin(n, room int) encodedChildren {
+	return encodedChildren{
+		hashes:   append(make([]uint64, 0, room), e.hashes[:n]...),
+		messages: append(make([]*hookv1.DesiredObject, 0, room), e.messages[:n]...),
 	}
-	if raw, ok := child.Object.(json.RawMessage); ok && e.wrote(raw) {
-		return e, nil
-	}
-	data, err := json.Marshal(child.Object)
-	if err != nil {
-		return encodedChild{}, err
-	}
-	if e.wrote(data) {
-		return e, nil
-	}
-	body, err := checkDesired(child.Object, data)
-	return encodedChild{data, &hookv1.DesiredObject{Encoding: hookv1.Encoding_ENCODING_JSON, Body: body}}, err
 }
 
-// wrote reports whether e has this JSON.
-func (e encodedChild) wrote(data []byte) bool { return e.source != nil && bytes.Equal(e.source, data) }
+// find returns the message of the child with a hash at one place; nil if it has another one.
+func (e encodedChildren) find(place int, hash uint64) *hookv1.DesiredObject {
+	if place < len(e.hashes) && e.hashes[place] == hash {
+		return e.messages[place]
+	}
+	return nil
+}
+
+// hash returns a hash of the child, and the JSON of its object if that had to be marshalled.
+func (c Child) hash() (uint64, []byte, error) {
+	raw, marshalled := c.Object.(json.RawMessage)
+	var data []byte
+	if !marshalled {
+		var err error
+		if data, err = json.Marshal(c.Object); err != nil {
+			return 0, nil, err
+		}
+		raw = data
+	}
+	if c.isPlain() {
+		return maphash.Bytes(childSeed, raw), data, nil
+	}
+	return maphash.Bytes(childSeed, raw) ^ c.orderHash(), data, nil
+}
+
+// orderHash returns a hash of readiness and dependencies.
+func (c Child) orderHash() uint64 {
+	ready := "unknown"
+	if c.Ready != nil {
+		ready = fmt.Sprint(*c.Ready)
+	}
+	hash := maphash.String(childSeed, ready)
+	for _, d := range c.DependsOn {
+		hash = maphash.Comparable(childSeed, struct {
+			before uint64
+			Dependency
+		}{hash, d})
+	}
+	return hash
+}

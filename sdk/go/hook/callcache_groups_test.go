@@ -63,7 +63,7 @@ func TestGroupsOfOneParent(t *testing.T) {
 		if diff := cmp.Diff(Groups{"Page.v1": want}, got); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
-		if len(cache.observed) > 0 && len(cache.observed[0].messages) == len(objects) {
+		if len(cache.observed) > 0 && &cache.observed[0].messages[0] == &cache.decoded[0].messages[0] {
 			reused++
 		}
 		for name := range maps.Keys(got["Page.v1"]) { // the function owns the group

@@ -54,8 +54,9 @@ func DependsOn(object any, conditions ...string) []Dependency {
 // isPlain reports whether the child is no more than its object.
 func (c Child) isPlain() bool { return c.Ready == nil && len(c.DependsOn) == 0 }
 
-// encode marshals a child. The error names the field at fault.
-func (c Child) encode() (*hookv1.DesiredObject, error) {
+// encode encodes a child. data is the JSON of its object; nil: not marshalled yet. The error names
+// the field at fault.
+func (c Child) encode(data []byte) (*hookv1.DesiredObject, error) {
 	out := &hookv1.DesiredObject{Encoding: hookv1.Encoding_ENCODING_JSON, Ready: c.Ready}
 	for i, d := range c.DependsOn {
 		if d.APIVersion == "" || d.Kind == "" || d.Name == "" {
@@ -67,6 +68,10 @@ func (c Child) encode() (*hookv1.DesiredObject, error) {
 		})
 	}
 	var err error
-	out.Body, err = encodeDesired(c.Object)
+	if data == nil {
+		out.Body, err = encodeDesired(c.Object)
+	} else {
+		out.Body, err = checkDesired(c.Object, data)
+	}
 	return out, err
 }

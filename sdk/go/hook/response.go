@@ -118,18 +118,13 @@ type answer struct {
 func encodeResponse(
 	cache *callCache, status any, field string, children []Child, details *hookv1.ResponseDetails,
 ) (answer, error) {
-	a := answer{details: details, children: make([]*hookv1.DesiredObject, len(children))}
+	a := answer{details: details}
 	var err error
 	if a.status, err = encodeStatus(status); err != nil {
 		return answer{}, err
 	}
-	cache.after = make([]encodedChild, 0, len(children))
-	for i, child := range children {
-		if a.children[i], err = cache.encode(i, child); err != nil {
-			return answer{}, fmt.Errorf("%s[%d]: %w", field, i, err)
-		}
-	}
-	return a, nil
+	a.children, err = cache.encode(field, children)
+	return a, err
 }
 
 // encodePatch encodes a patch of labels or annotations, in which nil removes a key.

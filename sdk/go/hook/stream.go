@@ -286,6 +286,6 @@ func (x *exchange) call(ctx context.Context, w *session.Work) (proto.Message, er
 		span.SetStatus(otelcodes.Error, status.Convert(err).Message())
 		return nil, err
 	}
-	w.Cache = cache
+	w.Cache, w.CacheBytes = cache, cache.bytes()
 	return response, nil
 }

@@ -13,11 +13,14 @@ import (
 
 // unary limits and logs unary calls.
 type unary struct {
-	calls callLog
-	limit limiter
+	calls  callLog
+	limit  limiter
+	caches *unaryCaches
 }
 
-func newUnary(calls callLog) *unary { return &unary{calls, make(limiter, session.DefaultCalls)} }
+func newUnary(calls callLog) *unary {
+	return &unary{calls, make(limiter, session.DefaultCalls), newUnaryCaches(maxUnaryBytes)}
+}
 
 // intercept calls a method of the contract when the limiter has room. A panic fails its call only.
 func (u *unary) intercept(
@@ -31,7 +34,11 @@ func (u *unary) intercept(
 		return nil, err
 	}
 	defer u.limit.free()
-	return recoverPanic(ctx, u.calls, info.FullMethod, request, func() (any, error) { return handler(ctx, request) })
+	return recoverPanic(ctx, u.calls, info.FullMethod, request, func() (any, error) {
+		return u.caches.call(ctx, info.FullMethod, request, func(ctx context.Context) (any, error) {
+			return handler(ctx, request)
+		})
+	})
 }
 
 // isHookMethod reports whether a method belongs to the service of a hook.

@@ -1,9 +1,11 @@
 /**
  * Decodes requests.
  *
- * An object's body is parsed on first access and only once, because a stream shares unchanged
- * messages between requests. The results are cached by message, and therefore frozen.
+ * An object's body is parsed on first access and, as a rule, only once, because a stream shares
+ * unchanged messages between requests. The results are cached by message (decoded.ts has the limit
+ * in bytes), and therefore frozen.
  */
+import { Decoded } from "./decoded.js";
 import { InvalidRequest, NotServed, RelatedUnknown } from "./errors.js";
 import { Encoding, type Object$, type ObjectGroup } from "./gen/hookloop/hook/v1/object_pb.js";
 import type { RelatedGroup as RelatedMessage } from "./gen/hookloop/hook/v1/related_pb.js";
@@ -72,7 +74,10 @@ function relatedGroup(group: RelatedMessage, namespace: string): RelatedGroup {
   }
 }
 
-/** Decoded groups by the list of messages that they were made from. */
+/**
+ * Decoded groups by the list of messages that they were made from: one for each group of a request
+ * that runs, or of a set that a session holds. A group has a getter for each message, no content.
+ */
 const groupsOf = new WeakMap<readonly Object$[], { namespace: string; group: Group }>();
 
 function decodeGroup(messages: readonly Object$[], namespace: string): Group {
@@ -90,20 +95,14 @@ function decodeGroup(messages: readonly Object$[], namespace: string): Group {
   return group;
 }
 
-/** Decoded objects by message. */
-const objectsOf = new WeakMap<Object$, ObservedObject>();
+const decoded = new Decoded<ObservedObject>();
 
 /** Decodes one observed object. The field is for the error if the object is missing. */
 export function decodeObject(message: Object$ | undefined, field: string): ObservedObject {
   if (!message) {
     throw new InvalidRequest(`${field} is missing; expected an object`);
   }
-  let object = objectsOf.get(message);
-  if (!object) {
-    object = freeze(read(message)) as ObservedObject;
-    objectsOf.set(message, object);
-  }
-  return object;
+  return decoded.get(message, (fresh) => freeze(read(fresh)) as ObservedObject);
 }
 
 function read(message: Object$): object {

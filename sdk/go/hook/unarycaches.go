@@ -1,0 +1,113 @@
+package hook
+
+import (
+	"container/list"
+	"context"
+	"sync"
+
+	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+)
+
+const (
+	// maxUnaryBytes bounds the responses to unary calls that a server keeps. Beyond it, the ones that
+	// were used longest ago are evicted.
+	maxUnaryBytes = 64 << 20
+	// messageBytes is the approximate memory of an encoded child beside its JSON.
+	messageBytes = 160
+)
+
+// unaryCaches has the callCaches of unary calls: the last response about each parent, if it has
+// minDecoded children or more. Unlike streams, unary calls have no session that ends, so that their
+// number is bounded by maxUnaryBytes only. It is safe for concurrent use.
+type unaryCaches struct {
+	limit int
+
+	mu     sync.Mutex // guards the fields below
+	known  map[unaryKey]*list.Element
+	recent list.List // of *unaryEntry, most recently used first
+	bytes  int
+}
+
+// unaryKey is the subject of a call.
+type unaryKey struct{ method, controller, parent, input string }
+
+type unaryEntry struct {
+	key   unaryKey
+	cache *callCache
+	bytes int
+}
+
+func newUnaryCaches(limit int) *unaryCaches {
+	return &unaryCaches{limit: limit, known: map[unaryKey]*list.Element{}}
+}
+
+// about returns the subject of a request; ok is false if the request has no parent.
+func about(method string, request any) (key unaryKey, ok bool) {
+	key.method = method
+	if r, ok := request.(interface{ GetController() *hookv1.Object }); ok {
+		key.controller = r.GetController().GetUid()
+	}
+	switch r := request.(type) {
+	case interface{ GetParent() *hookv1.Object }:
+		key.parent = r.GetParent().GetUid()
+	case interface{ GetObject() *hookv1.Object }:
+		key.parent = r.GetObject().GetUid()
+	}
+	if r, ok := request.(interface{ GetInput() *hookv1.Object }); ok {
+		key.input = r.GetInput().GetUid()
+	}
+	return key, key.parent != ""
+}
+
+// call calls f with the cache of the last call about the same subject, and keeps that of this one.
+func (u *unaryCaches) call(
+	ctx context.Context, method string, request any, f func(context.Context) (any, error),
+) (any, error) {
+	key, ok := about(method, request)
+	if !ok {
+		return f(ctx)
+	}
+	cache := u.get(key).renewed()
+	response, err := f(withCallCache(ctx, cache))
+	if err == nil {
+		u.put(key, cache)
+	}
+	return response, err
+}
+
+// get returns the cache of a subject, a new one if necessary.
+func (u *unaryCaches) get(key unaryKey) *callCache {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if e := u.known[key]; e != nil {
+		return e.Value.(*unaryEntry).cache
+	}
+	return &callCache{newMessages: true}
+}
+
+// put makes a cache that of a subject, if its response is large.
+func (u *unaryCaches) put(key unaryKey, cache *callCache) {
+	entry := &unaryEntry{key, cache, cache.bytes()}
+	for _, m := range cache.after.messages {
+		entry.bytes += messageBytes + len(m.GetBody())
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if before := u.known[key]; before != nil {
+		u.drop(before)
+	}
+	if len(cache.after.messages) < minDecoded || entry.bytes > u.limit {
+		return
+	}
+	u.known[key] = u.recent.PushFront(entry)
+	for u.bytes += entry.bytes; u.bytes > u.limit; {
+		u.drop(u.recent.Back())
+	}
+}
+
+func (u *unaryCaches) drop(e *list.Element) {
+	entry := e.Value.(*unaryEntry)
+	u.bytes -= entry.bytes
+	u.recent.Remove(e)
+	delete(u.known, entry.key)
+}

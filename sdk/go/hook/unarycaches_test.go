@@ -1,0 +1,109 @@
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
+	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	mapv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/map/v1"
+)
+
+// pages are n children with a text.
+func pages(n int, text string) []Child {
+	var children []Child
+	for i := range n {
+		body := fmt.Sprintf(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"page-%d"},"text":%q}`, i, text)
+		children = append(children, Child{Object: json.RawMessage(body)})
+	}
+	return children
+}
+
+// encodeAbout encodes the response to a call about a parent.
+func encodeAbout(t *testing.T, caches *unaryCaches, parent string, children []Child) []*hookv1.DesiredObject {
+	t.Helper()
+	request := &compositev1.SyncRequest{
+		Controller: &hookv1.Object{Uid: "c"}, Parent: &hookv1.Object{Uid: parent},
+	}
+	response, err := caches.call(t.Context(), "Sync", request, func(ctx context.Context) (any, error) {
+		return callCacheOf(ctx).encode("Children", children)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.([]*hookv1.DesiredObject)
+}
+
+// TestUnaryResponsesAreEncodedOnce calls about two parents in turns.
+func TestUnaryResponsesAreEncodedOnce(t *testing.T) {
+	caches := newUnaryCaches(maxUnaryBytes)
+	first, other := encodeAbout(t, caches, "a", pages(200, "a")), encodeAbout(t, caches, "b", pages(200, "b"))
+	if again := encodeAbout(t, caches, "a", pages(200, "a")); &again[0] != &first[0] {
+		t.Error("an equal response is encoded again")
+	}
+	changed := pages(200, "b")
+	changed[7] = pages(8, "new")[7]
+	now := encodeAbout(t, caches, "b", changed)
+	if now[6] != other[6] || now[7] == other[7] || !strings.Contains(string(now[7].GetBody()), `"new"`) {
+		t.Error("a changed child is not the only one that is encoded again")
+	}
+}
+
+// TestUnaryCachesAreBounded calls about more parents than fit, and about small ones.
+func TestUnaryCachesAreBounded(t *testing.T) {
+	const limit = 1 << 20
+	caches := newUnaryCaches(limit)
+	text := strings.Repeat("x", 500)
+	for n := range 40 {
+		encodeAbout(t, caches, fmt.Sprint(n), pages(minDecoded, text))
+		encodeAbout(t, caches, fmt.Sprint("small ", n), pages(minDecoded-1, text))
+		held := len(caches.known)
+		if caches.bytes > limit || caches.bytes < held*minDecoded*len(text) || held > n+1 || held != caches.recent.Len() {
+			t.Fatalf("%d responses with %d bytes are kept, want at most %d bytes of large ones", held, caches.bytes, limit)
+		}
+	}
+	if held := len(caches.known); held < 10 {
+		t.Errorf("%d responses are kept, want as many as fit", held)
+	}
+	kept := caches.bytes
+	if encodeAbout(t, caches, "39", pages(3*limit/len(text), text)); caches.bytes >= kept {
+		t.Errorf("%d bytes are kept after a response that is too large, want fewer than %d", caches.bytes, kept)
+	}
+}
+
+// TestFailedCallsKeepTheResponse has a failed call between two equal responses.
+func TestFailedCallsKeepTheResponse(t *testing.T) {
+	caches := newUnaryCaches(maxUnaryBytes)
+	first := encodeAbout(t, caches, "a", pages(200, "a"))
+	request := &compositev1.SyncRequest{Controller: &hookv1.Object{Uid: "c"}, Parent: &hookv1.Object{Uid: "a"}}
+	fault := errors.New("no")
+	_, err := caches.call(t.Context(), "Sync", request, func(ctx context.Context) (any, error) {
+		if _, err := callCacheOf(ctx).encode("Children", pages(200, "b")); err != nil {
+			return nil, err
+		}
+		return nil, fault
+	})
+	if !errors.Is(err, fault) {
+		t.Errorf("the error is %v, want %v", err, fault)
+	}
+	if again := encodeAbout(t, caches, "a", pages(200, "a")); &again[0] != &first[0] {
+		t.Error("an equal response is encoded again after a failed call")
+	}
+}
+
+// TestSubjectsOfUnaryCalls are different for the inputs of a parent, and absent without a parent.
+func TestSubjectsOfUnaryCalls(t *testing.T) {
+	parent := &hookv1.Object{Uid: "p"}
+	a, _ := about("Map", &mapv1.MapRequest{Parent: parent, Input: &hookv1.Object{Uid: "1"}})
+	b, ok := about("Map", &mapv1.MapRequest{Parent: parent, Input: &hookv1.Object{Uid: "2"}})
+	if a == b || !ok {
+		t.Errorf("two inputs have the subjects %v and %v", a, b)
+	}
+	if _, ok := about("Sync", &compositev1.SyncRequest{}); ok {
+		t.Error("a request without a parent has a subject")
+	}
+}

@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { Decoded } from "../src/decoded.js";
+import { ObjectSchema, type Object$ } from "../src/gen/hookloop/hook/v1/object_pb.js";
+
+const message = (bytes: number): Object$ => create(ObjectSchema, { body: new Uint8Array(bytes) });
+
+test("an object is decoded once while it is used", () => {
+  const decoded = new Decoded<object>(8000);
+  const used = message(100);
+  let made = 0;
+  const make = (): object => ({ made: ++made });
+  const first = decoded.get(used, make);
+  for (let other = 0; other < 100; other++) {
+    assert.equal(decoded.get(used, make), first);
+    decoded.get(message(100), () => ({}));
+  }
+  assert.equal(made, 1);
+});
+
+test("objects beyond the limit are decoded again", () => {
+  const decoded = new Decoded<object>(8000); // room for 20 objects
+  const messages = Array.from({ length: 100 }, () => message(100));
+  let made = 0;
+  const make = (): object => ({ made: ++made });
+  messages.forEach((each) => decoded.get(each, make));
+  assert.equal(made, 100);
+  [...messages].reverse().forEach((each) => decoded.get(each, make));
+  assert.ok(made >= 180 && made < 200, `${made} objects were decoded, of which at most 20 could be kept`);
+});
+
+test("an object larger than the limit is not kept", () => {
+  const decoded = new Decoded<object>(8000);
+  const [small, large] = [message(100), message(10_000)];
+  let made = 0;
+  const make = (): object => ({ made: ++made });
+  for (let round = 0; round < 2; round++) {
+    decoded.get(large, make);
+    decoded.get(small, make);
+  }
+  assert.equal(made, 3);
+});
