@@ -15,8 +15,10 @@ import (
 const (
 	// perParent is the number of children of each parent of the fleet.
 	perParent = 3
-	// passes is the number of times that each parent of the fleet is touched.
+	// passes is the number of times that each parent of the fleet is touched, one after the other.
 	passes = 3
+	// floods is the number of times that all parents are touched at once.
+	floods = 10
 )
 
 // fleet is the cost of many parents with a few children each.
@@ -29,14 +31,21 @@ type fleet struct {
 	Created  time.Duration `json:"createdNs"`
 	Converge cost          `json:"converge"`
 	Update   cost          `json:"update"`
-	Touches  int           `json:"touches"`
-	Idle     cost          `json:"idle"`
+	// Idle is the cost of touches one after the other, and Saturated that of touches as fast as the API
+	// server takes them.
+	Touches          int  `json:"touches"`
+	Idle             cost `json:"idle"`
+	SaturatedTouches int  `json:"saturatedTouches"`
+	Saturated        cost `json:"saturated"`
 	memory
 }
 
 // fleet runs the workload.
 func (s *stage) fleet(ctx context.Context) (fleet, error) {
-	f := fleet{Transport: s.transport, Parents: s.parents, Touches: passes * s.parents}
+	f := fleet{
+		Transport: s.transport, Parents: s.parents,
+		Touches: passes * s.parents, SaturatedTouches: floods * s.parents,
+	}
 	if err := s.floor(ctx, perParent*s.parents); err != nil {
 		return f, err
 	}
@@ -48,28 +57,37 @@ func (s *stage) fleet(ctx context.Context) (fleet, error) {
 		return f, err
 	}
 	defer v.close()
-	if err := s.alive(ctx, v, f.appear(s), f.update(s), f.idle(s)); err != nil {
+	if err := s.alive(ctx, v, f.appear(s), f.update(s), f.idle(s), f.saturated(s)); err != nil {
 		return f, err
 	}
 	if f.memory, err = s.memory(ctx, restedFor); err != nil {
 		return f, err
 	}
-	err = s.profiled(ctx, "idle", func(round int) error { return s.touch(ctx, parentName(round%s.parents), round) })
-	if err != nil {
-		return f, err
-	}
-	err = s.profiled(ctx, "update", func(round int) error { return s.setTexts(ctx, fmt.Sprintf("round %d", round)) })
-	if err != nil {
-		return f, err
-	}
-	err = s.profiled(ctx, "converge", func(round int) error {
-		return s.create(ctx, crowds, namespace, s.parent(parentName(s.parents+round), perParent, text))
-	})
-	if err != nil {
+	if err := s.fleetProfiles(ctx); err != nil {
 		return f, err
 	}
 	f.Floor, err = s.floorAgain(ctx, perParent*s.parents)
 	return f, err
+}
+
+// fleetProfiles records the engine's profiles, if the options require them.
+func (s *stage) fleetProfiles(ctx context.Context) error {
+	for _, p := range []struct {
+		workload string
+		do       func(round int) error
+	}{
+		{"idle", func(round int) error { return s.touch(ctx, parentName(round%s.parents), round) }},
+		{"saturated", func(round int) error { return s.touchAll(ctx, round) }},
+		{"update", func(round int) error { return s.setTexts(ctx, fmt.Sprintf("round %d", round)) }},
+		{"converge", func(round int) error {
+			return s.create(ctx, crowds, namespace, s.parent(parentName(s.parents+round), perParent, text))
+		}},
+	} {
+		if err := s.profiled(ctx, p.workload, p.do); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // alive runs steps one after the other, and ends with an error if the measured process ends.
@@ -214,6 +232,36 @@ func (f *fleet) idle(s *stage) func(context.Context, *view) error {
 		f.Idle, err = s.end(ctx, since, time.Now())
 		return err
 	}
+}
+
+// saturated touches all parents at once, several times.
+func (f *fleet) saturated(s *stage) func(context.Context, *view) error {
+	return func(ctx context.Context, _ *view) error {
+		since, err := s.begin(ctx)
+		if err != nil {
+			return err
+		}
+		before := s.proxy.Count()
+		for round := range floods {
+			if err := s.touchAll(ctx, passes+round); err != nil {
+				return err
+			}
+		}
+		touched := time.Now()
+		if err := s.asked(ctx, before); err != nil {
+			return err
+		}
+		if err := s.rests(ctx); err != nil {
+			return err
+		}
+		f.Saturated, err = s.end(ctx, since, touched)
+		return err
+	}
+}
+
+// touchAll touches each parent once, with all goroutines.
+func (s *stage) touchAll(ctx context.Context, round int) error {
+	return atOnce(ctx, s.parents, func(ctx context.Context, i int) error { return s.touch(ctx, parentName(i), round) })
 }
 
 func parentName(i int) string { return fmt.Sprintf("crowd-%d", i) }

@@ -168,6 +168,10 @@ func checkFleet(t *testing.T, f fleet) {
 		t.Errorf("%s: idle counted writes %v and syncs %v, want syncs and no writes", f.Transport, f.Idle.Writes,
 			f.Idle.Syncs)
 	}
+	if len(f.Saturated.Writes) > 0 || sum(f.Saturated.Syncs) == 0 || f.Saturated.EngineWaits == 0 {
+		t.Errorf("%s: touches at once counted writes %v, syncs %v and %d waits, want syncs, waits and no writes",
+			f.Transport, f.Saturated.Writes, f.Saturated.Syncs, f.Saturated.EngineWaits)
+	}
 }
 
 // same checks that the bare client has written what the engine writes.

@@ -23,6 +23,10 @@ type cost struct {
 	// allocations.
 	Collections int   `json:"collections"`
 	Allocated   int64 `json:"allocatedBytes"`
+	// EngineKernel is the kernel's part of EngineCPU, and EngineWaits is the number of times that a
+	// thread of the engine has waited (meter.Threads).
+	EngineKernel time.Duration `json:"engineKernelNs"`
+	EngineWaits  int           `json:"engineWaits"`
 	// AllCPU is the CPU time of all processes: also of the API server, etcd and the benchmark.
 	AllCPU time.Duration `json:"allCPUNs"`
 	// Sent and Received are bytes from the engine to the hook and back.
@@ -44,6 +48,7 @@ type cost struct {
 type reading struct {
 	at           time.Time
 	engine, hook time.Duration
+	threads      meter.Threads // of the engine
 	others       time.Duration // the control plane and the benchmark
 	wire         wire.Count
 	samples      meter.Samples
@@ -88,20 +93,22 @@ func (s *stage) end(ctx context.Context, since *reading, until time.Time) (cost,
 	by := func(name, label string) map[string]int { return difference(since.samples, now.samples, name, label) }
 	grown := func(name string) float64 { return now.samples.Sum(name) - since.samples.Sum(name) }
 	return cost{
-		Collections: int(grown("go_gc_duration_seconds_count")),
-		Allocated:   int64(grown("go_memstats_alloc_bytes_total")),
-		Wall:        until.Sub(since.at),
-		EngineCPU:   now.engine - since.engine,
-		HookCPU:     now.hook - since.hook,
-		AllCPU:      now.engine + now.hook + now.others - since.engine - since.hook - since.others,
-		Sent:        passed.Sent,
-		Received:    passed.Received,
-		Syncs:       by("hookloop_sync_duration_seconds_count", "result"),
-		Calls:       by(s.calls(), "code"),
-		Changed:     by("hookloop_hook_calls_total", "input"),
-		Operations:  by("hookloop_hook_calls_total", "operation"),
-		Requests:    by("rest_client_requests_total", "method"),
-		Writes:      writes,
+		Collections:  int(grown("go_gc_duration_seconds_count")),
+		Allocated:    int64(grown("go_memstats_alloc_bytes_total")),
+		Wall:         until.Sub(since.at),
+		EngineCPU:    now.engine - since.engine,
+		HookCPU:      now.hook - since.hook,
+		EngineKernel: now.threads.Kernel - since.threads.Kernel,
+		EngineWaits:  now.threads.Waits - since.threads.Waits,
+		AllCPU:       now.engine + now.hook + now.others - since.engine - since.hook - since.others,
+		Sent:         passed.Sent,
+		Received:     passed.Received,
+		Syncs:        by("hookloop_sync_duration_seconds_count", "result"),
+		Calls:        by(s.calls(), "code"),
+		Changed:      by("hookloop_hook_calls_total", "input"),
+		Operations:   by("hookloop_hook_calls_total", "operation"),
+		Requests:     by("rest_client_requests_total", "method"),
+		Writes:       writes,
 	}, nil
 }
 
@@ -116,9 +123,10 @@ func (s *stage) calls() string {
 // processes reads the counters that cost the processes nothing.
 func (s *stage) processes(r *reading) (err error) {
 	r.at, r.wire = time.Now(), s.proxy.Count()
-	if r.engine, err = meter.CPU(s.measured().PID()); err != nil {
+	if r.threads, err = meter.ReadThreads(s.measured().PID()); err != nil {
 		return err
 	}
+	r.engine = r.threads.CPU
 	r.hook, err = meter.CPU(s.hooks.PID())
 	return err
 }

@@ -2,7 +2,9 @@ package meter
 
 import (
 	"os"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -26,9 +28,44 @@ func TestProcessReadsTheTestItself(t *testing.T) {
 	}
 }
 
+// TestReadThreads waits until the kernel has counted the test's own system calls, and the waits of
+// a thread for which the test's own thread waits in turn.
+func TestReadThreads(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	turns := make(chan struct{})
+	defer close(turns)
+	go func() { // the test → nothing; ends with the test
+		runtime.LockOSThread()
+		for range turns {
+		}
+	}()
+	before, err := ReadThreads(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(time.Minute)
+	for {
+		turns <- struct{}{}
+		after, err := ReadThreads(os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after.CPU > before.CPU && after.Kernel > before.Kernel && after.Waits > before.Waits {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("before %+v, after a minute %+v; want more of each", before, after)
+		}
+	}
+}
+
 func TestAProcessThatIsNotThere(t *testing.T) {
 	if u, err := Process(1 << 30); err == nil {
 		t.Errorf("Process = %+v, want an error", u)
+	}
+	if u, err := ReadThreads(1 << 30); err == nil {
+		t.Errorf("ReadThreads = %+v, want an error", u)
 	}
 }
 
