@@ -91,6 +91,7 @@ func (g *Gateway) connect() (*grpc.ClientConn, error) {
 	return grpc.NewClient(g.Address,
 		grpc.WithTransportCredentials(credentials.NewTLS(config)), grpc.WithKeepaliveParams(dialPing),
 		grpc.WithConnectParams(dialBackoff),
+		grpc.WithStaticStreamWindowSize(streamWindow), grpc.WithStaticConnWindowSize(connectionWindow),
 		grpc.WithStatsHandler(otelgrpc.NewClientHandler(otelgrpc.WithFilter(
 			filters.Not(filters.ServiceName(streamv1.GatewayService_ServiceDesc.ServiceName))))))
 }

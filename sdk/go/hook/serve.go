@@ -32,6 +32,14 @@ const (
 	maxStreams       = 1000
 )
 
+// streamWindow and connectionWindow bound the received bytes that a call has not read yet. They are
+// static: gRPC would otherwise estimate the bandwidth with a ping for each message, which costs both
+// sides a system call and a wake-up.
+const (
+	streamWindow     = 1 << 20
+	connectionWindow = 4 << 20
+)
+
 // Serve serves the hooks until ctx is done. Running calls may then finish within the grace period.
 //
 // Each call is a span of OpenTelemetry's global provider that continues the engine's trace. The
@@ -78,6 +86,7 @@ func (o *ServeOptions) newServer(provider trace.TracerProvider) (*grpc.Server, e
 			otelgrpc.WithPropagators(propagators), otelgrpc.WithFilter(traced))),
 		grpc.UnaryInterceptor(newUnary(callLog{o.Log}).intercept),
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
+		grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connectionWindow),
 		grpc.ConnectionTimeout(handshakeTimeout), grpc.MaxHeaderListSize(maxHeader), grpc.MaxConcurrentStreams(maxStreams),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 	), nil
