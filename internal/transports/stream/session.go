@@ -95,7 +95,7 @@ type Session struct {
 // run is one stream of a session.
 type run struct {
 	cancel context.CancelCauseFunc
-	// wake has a buffer of 1, and is filled when there may be messages to send.
+	// wake has a buffer of 1, and is filled when there are messages to send, or the sender must end.
 	wake chan struct{}
 	// sent is closed after the last message has been sent.
 	sent chan struct{}
@@ -208,7 +208,8 @@ func (s *Session) forgetAll(prefix string) {
 	s.update(func() { s.engine.ForgetAll(prefix) })
 }
 
-// update changes the state, delivers the outcomes of calls, and wakes the sender.
+// update changes the state, delivers the outcomes of calls, and wakes the sender if it has something
+// to do.
 func (s *Session) update(change func()) {
 	s.mu.Lock()
 	change()
@@ -225,6 +226,7 @@ func (s *Session) update(change func()) {
 	s.count()
 	s.updateAccount()
 	r, drained := s.run, s.engine.Drained()
+	due := s.engine.Unsent() > 0 || r != nil && r.ending
 	s.mu.Unlock()
 	defer s.settings.Memory.Share(budget.Sessions).Balance()
 	if r == nil {
@@ -232,6 +234,9 @@ func (s *Session) update(change func()) {
 	}
 	if drained {
 		r.cancel(ErrDrained)
+	}
+	if !due {
+		return
 	}
 	select {
 	case r.wake <- struct{}{}:
