@@ -3,12 +3,14 @@ package loop
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/internal/engine/expectations"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 )
 
 const (
@@ -22,6 +24,8 @@ const (
 	// expectationPoll is the time between two checks of a key that waits: a write enqueues nothing
 	// if the predicates drop its event.
 	expectationPoll = 200 * time.Millisecond
+	// causePoll is the cause of such a check. No reconciler gets it.
+	causePoll queue.CauseKind = "poll"
 )
 
 // expected holds, for each key, the writes that the views did not show at the last check (KEP-5647;
@@ -38,6 +42,9 @@ type awaited[K comparable] struct {
 	since time.Time
 	// item merges the items that were postponed; meaningful if since is set.
 	item queue.Item[K]
+	// poll enqueues the key for the next check; nil before the wait. It is a timer beside the queue,
+	// which keeps the earliest of a key's delays only, and a reconciler may have asked for a later one.
+	poll clock.Timer
 	// waiting reports whether since is set.
 	waiting bool
 }
@@ -93,15 +100,18 @@ func (a *awaited[K]) timeout(failures int) time.Duration {
 
 // showsWrites reports whether the views show what the last reconcile of a key wrote, and a newer
 // state of the objects that it could not write, or the wait for them has timed out. Then it
-// returns the item, merged with those that were postponed; if not, it enqueues the key again.
+// returns the item, merged with those that were postponed; if not, it checks again later. It
+// reports false for the check of a wait that has ended meanwhile: the key needs no reconcile.
 func (c *Loop[K]) showsWrites(ctx context.Context, item queue.Item[K]) (queue.Item[K], bool) {
+	item, caused := withoutPolls(item)
 	a := c.expected.of(item.Key)
-	if a == nil {
-		return item, true
+	if a == nil || !caused && a.since.IsZero() {
+		return item, caused
 	}
 	now := c.settings.Clock.Now()
 	met := a.writes.Met(c.Reader())
 	if !a.since.IsZero() {
+		a.poll.Stop()
 		item = item.After(a.item)
 	}
 	switch {
@@ -116,12 +126,22 @@ func (c *Loop[K]) showsWrites(ctx context.Context, item queue.Item[K]) (queue.It
 	}
 	if met {
 		c.expected.forget(item.Key)
-		return item, true
+		return item, item.Count > 0
 	}
 	a.item = item
-	c.queue.AddAfter(item.Key, expectationPoll, item.Priority,
-		queue.Cause{Kind: queue.CauseRequeue, At: now.Add(expectationPoll)})
+	cause := queue.Cause{Kind: causePoll, At: now.Add(expectationPoll)}
+	a.poll = afterFunc(c.settings.Clock, expectationPoll, func() {
+		go c.queue.Add(item.Key, item.Priority, cause) // a clock of a test holds its lock meanwhile
+	})
 	return item, false
+}
+
+// withoutPolls returns an item without the causes of checks, and reports whether it has others.
+func withoutPolls[K comparable](item queue.Item[K]) (queue.Item[K], bool) {
+	n := len(item.Causes)
+	item.Causes = slices.DeleteFunc(item.Causes, func(c queue.Cause) bool { return c.Kind == causePoll })
+	item.Count -= n - len(item.Causes)
+	return item, item.Count > 0
 }
 
 // reconcileExpecting reconciles one key and records its writes.

@@ -99,10 +99,95 @@ func TestReadYourOwnWrites(t *testing.T) {
 				t.Fatalf("%d reconciles before the write is shown, want none", n)
 			}
 			test.shown(w)
-			if item := w.next("a", queue.CauseObject); item.Count < 4 {
-				t.Errorf("the reconcile has %d causes, want the events before and the end of the wait", item.Count)
+			if item := w.next("a", queue.CauseObject); item.Count < 3 {
+				t.Errorf("the reconcile has %d causes, want the events before the write was shown", item.Count)
 			}
 		})
+	}
+}
+
+// waits is a loop that waits for the write of its first reconcile, which returns result. An event
+// has come before the view has shown the write, and another one with it.
+func waits(t *testing.T, fake *clocktesting.FakeClock, result loop.Result) *world {
+	t.Helper()
+	w := newWorld(t, loop.Settings{Clock: fake})
+	w.server.Put(books, thing(books, "a", ""))
+	w.For(books, mapper.Ref)
+	w.Watch(pages, mapper.Owner(books, mapper.Ref))
+	writer := w.writer(thing(pages, "p", `,"resourceVersion":"1000"`))
+	written := false
+	w.reconciles(func(ctx context.Context, _ queue.Item[object.Ref]) (loop.Result, error) {
+		if written {
+			return loop.Result{}, nil
+		}
+		written = true
+		_, err := writer.Do(ctx, plan.Action{
+			Verb: plan.Create, Resource: pages, Ref: object.Ref{GVK: pages.GVK, Namespace: "shop", Name: "p"},
+			Body: map[string]any{},
+		})
+		return result, err
+	})
+	w.run()
+	w.next("a", queue.CauseInitial)
+	w.server.Put(books, thing(books, "a", `,"labels":{"before":"it"}`))
+	w.server.Put(books, thing(books, "b", "")) // comes behind it
+	w.next("b", queue.CauseObject)
+	w.server.Put(pages, thing(pages, "p", `,"ownerReferences":[{"apiVersion":"v1","kind":"Other","name":"o","uid":"o"}]`))
+	w.bookmark(1000)
+	return w
+}
+
+// TestCheckForOwnWritesIsNoCause: the check for own writes comes after an event has ended the wait.
+// Nothing has changed since, so that nothing is reconciled.
+func TestCheckForOwnWritesIsNoCause(t *testing.T) {
+	fake := clocktesting.NewFakeClock(time.Now())
+	w := waits(t, fake, loop.Result{})
+	for n := 0; ; n++ { // until an event finds that the view has come to the bookmark
+		w.server.Put(books, thing(books, "a", fmt.Sprintf(`,"labels":{"n":"%d"}`, n)))
+		w.server.Put(books, thing(books, "b", fmt.Sprintf(`,"labels":{"n":"%d"}`, n)))
+		if w.any().Key.Name == "a" {
+			break
+		}
+	}
+	for n := range 3 {
+		fake.Step(200 * time.Millisecond)
+		name := fmt.Sprint("later-", n)
+		w.server.Put(books, thing(books, name, "")) // comes behind the check
+		for item := w.any(); item.Key.Name != name; item = w.any() {
+			for _, c := range item.Causes {
+				if c.Kind != queue.CauseObject {
+					t.Fatalf("%s is reconciled for %v, want events only", item.Key.Name, item.Causes)
+				}
+			}
+		}
+	}
+}
+
+// TestRequeueOutlastsAWait: the check for own writes does not replace the time after which the
+// reconciler wants the key again.
+func TestRequeueOutlastsAWait(t *testing.T) {
+	fake := clocktesting.NewFakeClock(time.Now())
+	begun := fake.Now()
+	w := waits(t, fake, loop.Result{RequeueAfter: time.Minute})
+	events, requeued := 0, time.Time{}
+	for requeued.IsZero() {
+		select {
+		case item := <-w.items:
+			if item.Causes[0].Kind == queue.CauseObject {
+				events++
+				continue
+			}
+			if requeued = fake.Now(); item.Causes[0].Kind != queue.CauseRequeue {
+				t.Errorf("reconcile for %v, want the event and then the requeue", item.Causes)
+			}
+		case <-w.ctx.Done():
+			t.Fatalf("no requeue, and %d events", events)
+		case <-time.After(time.Millisecond):
+			fake.Step(100 * time.Millisecond)
+		}
+	}
+	if events != 1 || requeued.Sub(begun) < time.Minute {
+		t.Errorf("%d events, and the requeue after %s; want one, and a minute", events, requeued.Sub(begun))
 	}
 }
 

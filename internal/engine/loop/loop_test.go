@@ -58,7 +58,7 @@ func newWorldWith(t *testing.T, s loop.Settings, of cache.Settings) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	if s.Cache = c; s.Clock == nil {
 		s.Clock = clock.RealClock{}
@@ -118,6 +118,18 @@ func (w *world) next(name string, cause queue.CauseKind) queue.Item[object.Ref] 
 		return item
 	case <-w.ctx.Done():
 		w.t.Fatalf("no reconcile of %s for %v", name, cause)
+		panic("unreachable")
+	}
+}
+
+// any waits for the next reconcile.
+func (w *world) any() queue.Item[object.Ref] {
+	w.t.Helper()
+	select {
+	case item := <-w.items:
+		return item
+	case <-w.ctx.Done():
+		w.t.Fatal("no reconcile")
 		panic("unreachable")
 	}
 }
