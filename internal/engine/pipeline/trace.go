@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/internal/engine/change"
@@ -30,7 +31,7 @@ type tracedChange struct {
 // belongs to the change's trace. Otherwise it begins a trace of its own with a link to the change,
 // so that no trace grows without limit; that trace is exported only if the sync writes something or
 // fails. A parent without generations has no changes. Causes are links, because the queue merges
-// many events into one sync. The returned context has a logger with the trace id.
+// many events into one sync. The returned context has a logger with the trace ID.
 func (r *run) begin(ctx context.Context) context.Context {
 	parent, links := r.found, loop.CauseLinks(r.item.Causes)
 	tracing := parts.OwnTrace
@@ -54,14 +55,7 @@ func (r *run) begin(ctx context.Context) context.Context {
 	if r.span.IsRecording() {
 		r.span.SetAttributes(r.attributes(parent)...)
 	}
-	values := []any{"parent", r.item.Key.Parent.NamespacedName()}
-	if r.isPart() {
-		values = append(values, "part", r.item.Key.Part)
-	}
-	if sc := r.span.SpanContext(); sc.IsValid() {
-		values = append(values, "trace_id", sc.TraceID().String(), "span_id", sc.SpanID().String())
-	}
-	return klog.NewContext(ctx, klog.FromContext(ctx).WithValues(values...)) // each call copies the logger
+	return klog.NewContext(ctx, logr.New(&syncSink{base: klog.FromContext(ctx), values: r.logValues}))
 }
 
 // tracing returns the way in which the sync is traced. The sync of a part belongs to a change of
