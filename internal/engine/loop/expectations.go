@@ -42,8 +42,9 @@ type awaited[K comparable] struct {
 	since time.Time
 	// item merges the items that were postponed; meaningful if since is set.
 	item queue.Item[K]
-	// poll enqueues the key for the next check; nil before the wait. It is a timer beside the queue,
-	// which keeps the earliest of a key's delays only, and a reconciler may have asked for a later one.
+	// poll enqueues the key for the next check; nil before the wait. It is a timer beside the queue:
+	// the queue keeps only the earliest of a key's delays, and a reconciler may have asked for a
+	// later one.
 	poll clock.Timer
 	// waiting reports whether since is set.
 	waiting bool

@@ -208,8 +208,8 @@ func (s *Session) forgetAll(prefix string) {
 	s.update(func() { s.engine.ForgetAll(prefix) })
 }
 
-// update changes the state, delivers the outcomes of calls, and wakes the sender if it has something
-// to do.
+// update changes the state, delivers the outcomes of calls, and wakes the sender if it has
+// something to do.
 func (s *Session) update(change func()) {
 	s.mu.Lock()
 	change()

@@ -32,9 +32,9 @@ const (
 	maxStreams       = 1000
 )
 
-// streamWindow and connectionWindow bound the received bytes that a call has not read yet. They are
-// static: gRPC would otherwise estimate the bandwidth with a ping for each message, which costs both
-// sides a system call and a wake-up.
+// streamWindow and connectionWindow bound the received bytes that a call has not read yet. They
+// are static: gRPC would otherwise estimate the bandwidth with a ping for each message, which costs
+// both sides a system call and a wake-up.
 const (
 	streamWindow     = 1 << 20
 	connectionWindow = 4 << 20

@@ -17,7 +17,7 @@ const (
 	perParent = 3
 	// passes is the number of times that each parent of the fleet is touched, one after the other.
 	passes = 3
-	// floods is the number of times that all parents are touched at once.
+	// floods is the number of times that all parents are touched as fast as possible.
 	floods = 10
 )
 
@@ -31,8 +31,8 @@ type fleet struct {
 	Created  time.Duration `json:"createdNs"`
 	Converge cost          `json:"converge"`
 	Update   cost          `json:"update"`
-	// Idle is the cost of touches one after the other, and Saturated that of touches as fast as the API
-	// server takes them.
+	// Idle is the cost of touches one after the other, and Saturated that of touches as fast as the
+	// API server takes them.
 	Touches          int  `json:"touches"`
 	Idle             cost `json:"idle"`
 	SaturatedTouches int  `json:"saturatedTouches"`
@@ -234,7 +234,7 @@ func (f *fleet) idle(s *stage) func(context.Context, *view) error {
 	}
 }
 
-// saturated touches all parents at once, several times.
+// saturated touches all parents with all goroutines, several times.
 func (f *fleet) saturated(s *stage) func(context.Context, *view) error {
 	return func(ctx context.Context, _ *view) error {
 		since, err := s.begin(ctx)

@@ -40,7 +40,8 @@ func line(b *strings.Builder, cells []string) { fmt.Fprintf(b, "| %s |\n", strin
 func (r *report) tables(out io.Writer) error {
 	all := []*table{
 		r.driftTable(), r.buildTable(), r.fleetTable(), r.idleTable(), r.partsTable(), r.roundsTable(),
-		r.buildCPUTable(), r.relatedTable(), r.scaleTable(), r.startTable(), r.failoverTable(), r.memoryTable(), r.countedTable(),
+		r.buildCPUTable(), r.relatedTable(), r.scaleTable(), r.startTable(), r.failoverTable(), r.memoryTable(),
+		r.countedTable(),
 	}
 	for _, t := range all {
 		if err := t.write(out); err != nil {
@@ -204,11 +205,11 @@ func (r *report) fleetTable() *table {
 }
 
 // idleTable has the costs of touches by their rate. The kernel wakes a process for each event if
-// they come one after the other; it finds several at once if they come fast.
+// they come one after the other; it finds several of them if they come fast.
 func (r *report) idleTable() *table {
 	t := &table{
 		title: "**idle, by rate**: engine or bare client, for each touch of a parent that changes nothing for the hook: " +
-			"one after the other, and all parents at once as fast as the API server takes them",
+			"one after the other, and as fast as the API server takes them",
 		columns: []string{
 			"transport", "touches", "per second", "engine CPU", "of which in the kernel", "of the bare client",
 			"waits of threads", "hook CPU", "hook calls", "to the hook", "from the hook",
@@ -220,14 +221,14 @@ func (r *report) idleTable() *table {
 		if c.EngineCPU > 0 {
 			share = c.EngineKernel.Seconds() / c.EngineCPU.Seconds()
 		}
-		t.add(string(of), fmt.Sprintf("%d %s", n, rate), fmt.Sprintf("%.0f", float64(n)/c.Wall.Seconds()),
+		t.add(string(of), fmt.Sprintf("%d, %s", n, rate), fmt.Sprintf("%.0f", float64(n)/c.Wall.Seconds()),
 			ms(each(c.EngineCPU, n)), fmt.Sprintf("%.0f %%", 100*share), ratio(c.EngineCPU, bare.EngineCPU),
 			per(c.EngineWaits, n), ms(each(c.HookCPU, n)), per(sum(c.Calls), n),
 			size(c.Sent/int64(max(1, n))), size(c.Received/int64(max(1, n))))
 	}
 	for _, f := range r.Fleet {
-		add(f.Transport, "in turn", f.Touches, f.Idle, floor.Idle)
-		add(f.Transport, "at once", f.SaturatedTouches, f.Saturated, floor.Saturated)
+		add(f.Transport, "one after the other", f.Touches, f.Idle, floor.Idle)
+		add(f.Transport, "as fast as possible", f.SaturatedTouches, f.Saturated, floor.Saturated)
 	}
 	return t
 }
@@ -333,7 +334,7 @@ func (r *report) countedTable() *table {
 		add(f.Transport, "converge", f.Converge)
 		add(f.Transport, "update", f.Update)
 		add(f.Transport, fmt.Sprintf("idle, %d touches", f.Touches), f.Idle)
-		add(f.Transport, fmt.Sprintf("idle, %d touches at once", f.SaturatedTouches), f.Saturated)
+		add(f.Transport, fmt.Sprintf("idle, %d touches as fast as possible", f.SaturatedTouches), f.Saturated)
 	}
 	return t
 }

@@ -15,8 +15,8 @@ import (
 type Threads struct {
 	// CPU is the time that all threads have run.
 	CPU time.Duration
-	// Kernel is the part of it within system calls and interrupts. The kernel samples it with each tick
-	// of its timer, so that it is exact over seconds only.
+	// Kernel is the part of it within system calls and interrupts. The kernel samples it with each
+	// tick of its timer, so that it is exact over seconds only.
 	Kernel time.Duration
 	// Waits is the number of times that a thread has left its CPU to wait, and was woken later.
 	Waits int
