@@ -16,12 +16,18 @@ import (
 )
 
 const (
-	// A heap above huge is collected at hugePercent of garbage, one above large at largePercent, and
-	// a smaller one at Go's default. Most of a large heap are bodies of cached objects, which have few
-	// pointers and cost a collection little. A small heap has more garbage than content: there,
-	// frequent collections cost CPU and save little.
-	huge, large                               = 128 << 20, 32 << 20
-	hugePercent, largePercent, defaultPercent = 25, 50, 100
+	// A heap above large is collected at largePercent of garbage, and a smaller one at Go's default.
+	// Most of a large heap are bodies of cached objects, which have no pointers. A small heap has more
+	// garbage than content: there, frequent collections cost CPU and save little.
+	//
+	// A heap above huge is collected at growingPercent while it grows, as by the first lists: its peak
+	// is then little more than what it comes to. Later the percentage would only make each event more
+	// expensive, because a collection costs more in a larger heap.
+	huge, large                                  = 128 << 20, 32 << 20
+	growingPercent, largePercent, defaultPercent = 25, 50, 100
+	// growthShare is the share of the live heap, as one n-th, by which a growing heap has grown
+	// between two collections.
+	growthShare = 16
 )
 
 // CollectBySize lets the size of the live heap choose the percentage of garbage at which a
@@ -37,7 +43,10 @@ func isTuned() bool { return os.Getenv("GOGC") != "" }
 
 // collector sets the percentage after each collection. One collection is over before the next one
 // calls it.
-type collector struct{ percent int }
+type collector struct {
+	percent int
+	live    uint64 // after the collection before
+}
 
 // mark is an object without references: a collection finds it unreachable.
 type mark struct{ _ *int }
@@ -48,27 +57,22 @@ func (c *collector) afterNext() {
 }
 
 func (c *collector) tune() {
-	if want := percentFor(liveHeap(), c.percent); want != c.percent {
+	live := liveHeap()
+	want := percentFor(live, c.live, c.percent)
+	c.live = live
+	if want != c.percent {
 		c.percent = want
 		debug.SetGCPercent(want)
 	}
 }
 
-// percentFor returns the percentage for a live heap. A heap that has become less than a quarter
-// smaller than a limit keeps it.
-func percentFor(live uint64, present int) int {
-	percent := percentAbove(live)
-	if percent > present && percentAbove(live+live/3) <= present {
-		return present
-	}
-	return percent
-}
-
-func percentAbove(live uint64) int {
+// percentFor returns the percentage for a live heap that was before bytes after the collection
+// before. A heap that has become less than a quarter smaller than large keeps its percentage.
+func percentFor(live, before uint64, present int) int {
 	switch {
-	case live > huge:
-		return hugePercent
-	case live > large:
+	case live > huge && live > before+before/growthShare:
+		return growingPercent
+	case live > large, present < defaultPercent && live > large/4*3:
 		return largePercent
 	}
 	return defaultPercent

@@ -9,22 +9,24 @@ import (
 )
 
 func TestPercentFor(t *testing.T) {
+	const mb = 1 << 20
 	for _, c := range []struct {
 		name          string
-		live          uint64
+		live, before  uint64
 		present, want int
 	}{
-		{"a small heap", 5 << 20, defaultPercent, defaultPercent},
-		{"a heap that grows", 40 << 20, defaultPercent, largePercent},
-		{"a heap that grows much", 200 << 20, defaultPercent, hugePercent},
-		{"a large heap that grows", 130 << 20, largePercent, hugePercent},
-		{"a heap that shrinks a little", 28 << 20, largePercent, largePercent},
-		{"a huge heap that shrinks a little", 110 << 20, hugePercent, hugePercent},
-		{"a huge heap that shrinks", 90 << 20, hugePercent, largePercent},
-		{"a huge heap that shrinks much", 10 << 20, hugePercent, defaultPercent},
-		{"a heap that shrinks", 10 << 20, largePercent, defaultPercent},
+		{"a small heap", 5 * mb, 5 * mb, defaultPercent, defaultPercent},
+		{"a heap that grows", 40 * mb, 20 * mb, defaultPercent, largePercent},
+		{"a large heap", 100 * mb, 100 * mb, largePercent, largePercent},
+		{"a large heap that grows", 120 * mb, 100 * mb, largePercent, largePercent},
+		{"a huge heap that grows", 150 * mb, 120 * mb, largePercent, growingPercent},
+		{"a huge heap that grows much", 200 * mb, 10 * mb, defaultPercent, growingPercent},
+		{"a huge heap that has grown", 202 * mb, 200 * mb, growingPercent, largePercent},
+		{"a huge heap that shrinks", 150 * mb, 200 * mb, growingPercent, largePercent},
+		{"a heap that shrinks a little", 28 * mb, 40 * mb, largePercent, largePercent},
+		{"a heap that shrinks", 10 * mb, 40 * mb, largePercent, defaultPercent},
 	} {
-		if got := percentFor(c.live, c.present); got != c.want {
+		if got := percentFor(c.live, c.before, c.present); got != c.want {
 			t.Errorf("%s: %d percent, want %d", c.name, got, c.want)
 		}
 	}
