@@ -249,6 +249,39 @@ func TestOnlyTheVersionChanges(t *testing.T) {
 	}
 }
 
+// TestOldAndNewLabels enqueues the parent of a rule that selects an object before an event, after
+// it, or both: then once.
+func TestOldAndNewLabels(t *testing.T) {
+	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages", LabelSelector: selects("a", "b")})
+	w.shows(parent(t, "web", "1"), "pages.v1 false")
+	page := func(label, text string) *object.Object {
+		o, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"Page","metadata":{"namespace":"shop","name":"a",` +
+			`"labels":{"a":"` + label + `"}},"spec":{"text":"` + text + `"}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	for _, c := range []struct {
+		name     string
+		old, new *object.Object
+		want     []string
+	}{
+		{"it appears", nil, page("b", ""), []string{"web"}},
+		{"its text changes", page("b", ""), page("b", "more"), []string{"web"}},
+		{"its label goes", page("b", ""), page("c", ""), []string{"web"}},
+		{"its label comes", page("c", ""), page("b", ""), []string{"web"}},
+		{"another one changes", page("c", ""), page("d", ""), nil},
+		{"it goes", page("b", ""), nil, []string{"web"}},
+	} {
+		w.queued = nil
+		w.handle(cache.Event{Resource: pages, Old: c.old, New: c.new})
+		if diff := cmp.Diff(c.want, w.queued); diff != "" {
+			t.Errorf("%s (-want +queued):\n%s", c.name, diff)
+		}
+	}
+}
+
 // TestNamespacesAreWatched brings the parents to the queue that select a namespace by its labels,
 // when these change.
 func TestNamespacesAreWatched(t *testing.T) {
