@@ -25,8 +25,7 @@ type waves struct {
 
 // newWaves reads the dependencies of an answer. The error is an *AnswerError that names a circle.
 func newWaves(field string, desired []Child) (waves, error) {
-	used := slices.ContainsFunc(desired, func(c Child) bool { return len(c.DependsOn()) > 0 })
-	if !used {
+	if !haveDependencies(desired) {
 		return waves{}, nil
 	}
 	w := waves{hasDependencies: true, ready: make(map[object.Ref]*bool, len(desired))}
@@ -49,6 +48,17 @@ func newWaves(field string, desired []Child) (waves, error) {
 		}
 	}
 	return w, nil
+}
+
+// haveDependencies reports whether a child depends on another one. It does not copy the children,
+// because every plan of a large parent looks at all of them here.
+func haveDependencies(desired []Child) bool {
+	for i := range desired {
+		if order := desired[i].order; order != nil && len(order.dependsOn) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // walk follows dependencies, and visits each object once.
