@@ -36,7 +36,8 @@ type Settings struct {
 	Cache *cache.Cache
 	Clock clock.WithTicker
 	// Workers is the largest number of reconciles at the same time; default 1. A reconcile that
-	// waits long for a peer (see Wait) does not count as long as Waits has room for it.
+	// waits long for a peer (see Wait) does not count as long as Waits has room for it, and one that
+	// only writes (see OnlyWrites) does not either.
 	Workers int
 	// Waits bounds the reconciles that wait beside the workers; nil allows none.
 	Waits WaitLimit

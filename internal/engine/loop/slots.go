@@ -17,8 +17,9 @@ const (
 )
 
 // slots are the Settings.Workers of a controller. A worker holds one while it waits for a key and
-// while it reconciles, but not while its reconcile waits for a slow peer: another worker has it
-// then, so that slow keys do not hold up quick ones.
+// while it reconciles, but not while its reconcile waits for a slow peer, or does nothing but
+// write: another worker has it then, so that slow keys do not hold up quick ones, and so that the
+// writes of several keys are under way together.
 type slots struct {
 	waits WaitLimit
 	most  int
@@ -26,9 +27,10 @@ type slots struct {
 	spawn func()
 
 	mu sync.Mutex // guards the fields below
-	// waiting are the reconciles without a slot.
-	waiting int
-	free    int
+	// waiting are the reconciles without a slot that come back. writes are those of the reconciles
+	// without a slot that do not.
+	waiting, writes int
+	free            int
 	// back are reconciles that have ended their wait and need a slot again, in order.
 	back []chan struct{}
 	// idle are the workers that wait for a key: any of them can be called off.
@@ -129,16 +131,51 @@ func (s *slots) regain(size int64) {
 	<-ready
 }
 
-type slotsKey struct{}
-
-// slotsOf are the slots of the controller to which a context belongs.
-type slotsOf struct {
-	*slots
-	clock clock.WithTicker
+// lend gives the slot of a reconcile with n writes to another one for good, unless the writes of
+// all such reconciles would be more than most. It reports whether it did.
+func (s *slots) lend(n, most int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.writes+n > most {
+		return false
+	}
+	s.writes += n
+	if !s.pass() {
+		s.spawn()
+	}
+	return true
 }
 
-func withSlots(ctx context.Context, s *slots, c clock.WithTicker) context.Context {
-	return context.WithValue(ctx, slotsKey{}, slotsOf{s, c})
+// wrote notes the end of a reconcile that has lent its slot.
+func (s *slots) wrote(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writes -= n
+}
+
+type slotKey struct{}
+
+// slot is what the context of a worker's reconciles has, one after the other.
+type slot struct {
+	*slots
+	clock clock.WithTicker
+	// lent is the number of writes for which the present reconcile has lent the slot; 0 if it has it.
+	// Only the goroutine of the reconcile uses it.
+	lent int
+}
+
+func withSlot(ctx context.Context, s *slot) context.Context {
+	return context.WithValue(ctx, slotKey{}, s)
+}
+
+// OnlyWrites reports that the rest of a reconcile does nothing but write, with at most n writes
+// under way, and waits for no peer. The reconcile does not count against Settings.Workers any more
+// if all such reconciles of the controller together have at most most writes. It must be called in
+// the goroutine of the reconcile. With a context that is not a reconcile's, it does nothing.
+func OnlyWrites(ctx context.Context, n, most int) {
+	if s, ok := ctx.Value(slotKey{}).(*slot); ok && s.lent == 0 && n > 0 && s.lend(n, most) {
+		s.lent = n
+	}
 }
 
 // Wait reports that a reconcile is about to wait for a peer, such as a hook, and returns a function
@@ -146,8 +183,8 @@ func withSlots(ctx context.Context, s *slots, c clock.WithTicker) context.Contex
 // the bytes that the reconcile holds meanwhile. With a context that is not a reconcile's, Wait does
 // nothing.
 func Wait(ctx context.Context, size func() int64) (done func()) {
-	s, ok := ctx.Value(slotsKey{}).(slotsOf)
-	if !ok {
+	s, ok := ctx.Value(slotKey{}).(*slot)
+	if !ok || s.lent > 0 {
 		return func() {}
 	}
 	w := &slowWait{slots: s.slots, size: size}

@@ -112,3 +112,60 @@ func TestWaitOfOthers(t *testing.T) {
 func key(name string) object.Ref {
 	return object.Ref{GVK: books.GVK, Namespace: "shop", Name: name}
 }
+
+// TestWritesOfManyKeys: reconciles that only write do not count as workers, up to a number of
+// writes; the next ones hold up the other keys.
+func TestWritesOfManyKeys(t *testing.T) {
+	const workers, most, keys = 2, 6, 12
+	w := newWorld(t, loop.Settings{Workers: workers})
+	w.For(books, mapper.Ref)
+	answer := make(chan struct{})
+	var deciding, decidingMost, writing, writingMost atomic.Int64
+	count := func(n, most *atomic.Int64) func() {
+		now := n.Add(1)
+		for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+		}
+		return func() { n.Add(-1) }
+	}
+	began, ended := make(chan struct{}, keys), make(chan struct{}, keys)
+	w.reconciles(func(ctx context.Context, _ queue.Item[object.Ref]) (loop.Result, error) {
+		decided := count(&deciding, &decidingMost)
+		decided()
+		loop.OnlyWrites(ctx, 2, most)
+		loop.OnlyWrites(ctx, 2, most) // the second one changes nothing
+		done := count(&writing, &writingMost)
+		began <- struct{}{}
+		<-answer
+		loop.Wait(ctx, func() int64 { return 1 })()
+		done()
+		ended <- struct{}{}
+		return loop.Result{}, nil
+	})
+	stop := w.run()
+	for i := range keys {
+		w.Enqueue(key(fmt.Sprintf("key-%d", i)), queue.User, queue.Cause{})
+	}
+	for range most/2 + workers {
+		select {
+		case <-began:
+		case <-w.ctx.Done():
+			t.Fatal("keys wait for others that only write")
+		}
+	}
+	close(answer)
+	for range keys {
+		<-ended
+	}
+	if n := decidingMost.Load(); n > workers {
+		t.Errorf("%d reconciles decided at once, want at most %d", n, workers)
+	}
+	if n := writingMost.Load(); n > most/2+workers {
+		t.Errorf("%d reconciles wrote at once, want at most %d", n, most/2+workers)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOnlyWritesElsewhere: a context that is not a reconcile's has no worker to pass on.
+func TestOnlyWritesElsewhere(t *testing.T) { loop.OnlyWrites(t.Context(), 1, 1) }

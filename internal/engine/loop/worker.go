@@ -22,7 +22,6 @@ func (c *Loop[K]) work(ctx context.Context) {
 	defer cancel()
 	worker := func() { start("queue → reconcile", func(ctx context.Context) { c.worker(ctx, drainCtx) }) }
 	c.slots = newSlots(c.settings.Workers, c.settings.Waits, worker)
-	drainCtx = withSlots(drainCtx, c.slots, c.settings.Clock)
 	for range c.settings.Workers {
 		worker()
 	}
@@ -62,12 +61,18 @@ func (c *Loop[K]) drain(ctx context.Context, wait *sync.WaitGroup, cancel contex
 }
 
 // worker reconciles keys one after the other. It holds a slot, and ends if a reconcile that comes
-// back needs the slot.
+// back needs the slot, or if its own reconcile has lent it.
 func (c *Loop[K]) worker(ctx, drainCtx context.Context) {
 	idle := &idleWorker{callOff: func() {}}
 	defer func() { idle.callOff() }()
+	held := &slot{slots: c.slots, clock: c.settings.Clock}
+	drainCtx = withSlot(drainCtx, held)
 	for ctx.Err() == nil {
 		c.turn(ctx, drainCtx, idle)
+		if held.lent > 0 {
+			c.slots.wrote(held.lent)
+			return
+		}
 		if c.slots.yield() {
 			return
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/circuit"
+	"github.com/hookloop/hookloop/internal/engine/loop"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 )
 
@@ -46,6 +47,9 @@ func (r *run) act(ctx context.Context, result plan.Result) error {
 	}
 	ctx, span := r.Tracer.Start(ctx, "act")
 	defer span.End()
+	if r.item.Key.Part != "" { // most parts have one write: those of many parts are under way together
+		loop.OnlyWrites(ctx, min(result.Len(), act.Parallel), act.Parallel)
+	}
 	for _, stage := range [][]plan.Action{result.First, result.Actions, result.Last} {
 		if err := r.stage(ctx, stage); err != nil {
 			return err
