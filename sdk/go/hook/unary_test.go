@@ -2,6 +2,8 @@ package hook_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -54,5 +56,50 @@ func TestUnaryCallsAreBounded(t *testing.T) {
 	}
 	if got := running.Load(); got != session.DefaultCalls {
 		t.Errorf("%d functions were called, want %d", got, session.DefaultCalls)
+	}
+}
+
+// TestLargeUnaryResponses has responses with many children, of which one differs from call to call,
+// about two parents. Each response has the children that the function returned.
+func TestLargeUnaryResponses(t *testing.T) {
+	const size = 150
+	calls := 0
+	child := func(parent string, i, call int) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"%s-%d"},"call":%d}`, parent, i, call)
+	}
+	text := func(parent string, i int) string { // one child has changed since each call before
+		last := calls
+		for last > 0 && last%size != i {
+			last--
+		}
+		return child(parent, i, last)
+	}
+	connection, _ := start(t, hook.ServeOptions{}, hook.Composite{
+		Sync: func(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) {
+			response := &hook.SyncResponse{}
+			for i := range size {
+				response.Children = append(response.Children, hook.Child{Object: json.RawMessage(text(req.Parent.UID, i))})
+			}
+			return response, nil
+		},
+	})
+	client := compositev1.NewCompositeHookServiceClient(connection)
+	for calls = range 20 {
+		for _, parent := range []string{"a", "b"} {
+			r := request()
+			r.Parent.Uid = parent
+			response, err := client.Sync(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(response.GetChildren()) != size {
+				t.Fatalf("call %d about %s: got %d children, want %d", calls, parent, len(response.GetChildren()), size)
+			}
+			for i, got := range response.GetChildren() {
+				if string(got.GetBody()) != text(parent, i) {
+					t.Errorf("call %d about %s: child %d is %s, want %s", calls, parent, i, got.GetBody(), text(parent, i))
+				}
+			}
+		}
 	}
 }
