@@ -24,8 +24,10 @@ type circuitMetrics struct {
 	opened *prometheus.CounterVec
 	open   *prometheus.GaugeVec
 
-	mu     sync.Mutex // guards fields
+	mu     sync.Mutex // guards the fields below
 	fields map[string]bool
+	// shown are the controllers with an open circuit.
+	shown map[string]bool
 }
 
 var _ host.CircuitRecorder = (*circuitMetrics)(nil)
@@ -41,7 +43,7 @@ func newCircuitMetrics(registry prometheus.Registerer) *circuitMetrics {
 			Name: "hookloop_circuit_open",
 			Help: "Parents and keys of controllers in Go with an open circuit, by controller.",
 		}, []string{"controller"}),
-		fields: map[string]bool{},
+		fields: map[string]bool{}, shown: map[string]bool{},
 	}
 }
 
@@ -58,13 +60,18 @@ func (m *circuitMetrics) Opened(controller string, kind schema.GroupVersionKind,
 	m.opened.WithLabelValues(controller, object.KindString(kind), m.field(field)).Inc()
 }
 
-// Open implements host.CircuitRecorder.
+// Open implements host.CircuitRecorder. It is called for each sync, and as a rule with none.
 func (m *circuitMetrics) Open(controller string, keys int) {
-	if keys == 0 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case keys > 0:
+		m.shown[controller] = true
+		m.open.WithLabelValues(controller).Set(float64(keys))
+	case m.shown[controller]:
+		delete(m.shown, controller)
 		m.open.DeleteLabelValues(controller)
-		return
 	}
-	m.open.WithLabelValues(controller).Set(float64(keys))
 }
 
 // index is the place of an item in a path.

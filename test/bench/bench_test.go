@@ -230,10 +230,10 @@ var noopSyncs = []struct {
 	// have goroutines of their own.
 	allocations float64
 }{
-	{"inproc", openFunction, 62},
-	{"webhook", openWebhook, 176},
-	{"unary", func(b testing.TB) *hook.Opened { return openGRPC(b, "Unary", answer()) }, 453},
-	{"stream", func(b testing.TB) *hook.Opened { return openGRPC(b, "Stream", answer()) }, 241},
+	{"inproc", openFunction, 59},
+	{"webhook", openWebhook, 166},
+	{"unary", func(b testing.TB) *hook.Opened { return openGRPC(b, "Unary", answer()) }, 450},
+	{"stream", func(b testing.TB) *hook.Opened { return openGRPC(b, "Stream", answer()) }, 227},
 }
 
 func openFunction(testing.TB) *hook.Opened {

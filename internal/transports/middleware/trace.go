@@ -23,17 +23,16 @@ func attributes(transport string, s hook.Settings, address string) []attribute.K
 
 // withSpan creates the client span `ask`, the parent of the hook's own spans.
 func withSpan(next hook.Hook, tracer trace.Tracer, shared []attribute.KeyValue) hook.Hook {
+	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(shared...)}
 	return hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
-		ctx, span := tracer.Start(
-			ctx,
-			spanName(q.Op),
-			trace.WithSpanKind(trace.SpanKindClient),
-			trace.WithAttributes(shared...),
-			trace.WithAttributes(attribute.String("hookloop.hook.op", string(q.Op)),
-				attribute.String("hookloop.hook.changed", string(q.Changed)),
-				attribute.Int("hookloop.children.observed", observed(q))),
-		)
+		ctx, span := tracer.Start(ctx, spanName(q.Op), options...)
 		defer span.End()
+		if !span.IsRecording() {
+			return next.Ask(ctx, q)
+		}
+		span.SetAttributes(attribute.String("hookloop.hook.op", string(q.Op)),
+			attribute.String("hookloop.hook.changed", string(q.Changed)),
+			attribute.Int("hookloop.children.observed", observed(q)))
 		answer, err := next.Ask(ctx, q)
 		if err != nil {
 			span.SetAttributes(attribute.String("error.type", errorType(err)))

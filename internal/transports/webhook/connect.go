@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -31,11 +32,11 @@ type connections struct {
 
 	mu       sync.Mutex // guards the fields below
 	material *endpoint.Material
-	client   *http.Client
+	client   *http.Transport
 }
 
 // get returns the current HTTP client and the material that it uses.
-func (c *connections) get(ctx context.Context) (*http.Client, *endpoint.Material, error) {
+func (c *connections) get(ctx context.Context) (*http.Transport, *endpoint.Material, error) {
 	m, err := c.keyring.Current(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -44,14 +45,14 @@ func (c *connections) get(ctx context.Context) (*http.Client, *endpoint.Material
 	defer c.mu.Unlock()
 	if c.client == nil || c.material.ID != m.ID {
 		c.closeIdle()
-		c.material, c.client = m, &http.Client{Transport: c.transport(m.TLS), CheckRedirect: noRedirects}
+		c.material, c.client = m, c.transport(m.TLS)
 	}
 	return c.client, m, nil
 }
 
 // retire makes later calls use new connections, because a connection of this client may be dead
 // without an error. Calls in progress continue.
-func (c *connections) retire(used *http.Client) {
+func (c *connections) retire(used *http.Transport) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.client == used {
@@ -125,10 +126,6 @@ func proxy(r *http.Request) (*url.URL, error) {
 	return http.ProxyFromEnvironment(r)
 }
 
-// noRedirects returns a redirect as the response. A hook is reached only at the address in its
-// spec.
-func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-
 // post sends a question. If the hook rejects the credentials and new ones exist, post repeats the
 // call once.
 func (c *client) post(ctx context.Context, body *requestBody, tag string) (*http.Response, error) {
@@ -151,7 +148,7 @@ func (c *client) post(ctx context.Context, body *requestBody, tag string) (*http
 }
 
 // retireOnTimeout retires the connections of a call that timed out.
-func (c *client) retireOnTimeout(ctx context.Context, used *http.Client) {
+func (c *client) retireOnTimeout(ctx context.Context, used *http.Transport) {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		c.connections.retire(used)
 	}
@@ -187,18 +184,36 @@ type credentialsError struct{ error }
 
 func (e *credentialsError) Unwrap() error { return e.error }
 
+// template returns the POST to an address without a body. A user and a password of the address are
+// sent as credentials.
+func template(address *url.URL) (*http.Request, error) {
+	//nolint:noctx // each request gets the context of its call
+	request, err := http.NewRequest(http.MethodPost, address.String(), http.NoBody)
+	if err != nil {
+		return nil, errors.New("url: cannot be requested; expected http://host/path or https://host/path")
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if user := address.User; user != nil {
+		password, _ := user.Password()
+		request.SetBasicAuth(user.Username(), password)
+	}
+	return request, nil
+}
+
+// headers is the number of header fields that a request may have: those of the template, of the
+// trace and baggage, credentials, If-None-Match and Idempotency-Key.
+const headers = 8
+
 // request makes the POST of a body. Some hooks need the length, and net/http needs
 // another reader for each try.
-func (c *client) request(ctx context.Context, body *requestBody) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, nil)
-	if err != nil {
-		return nil, err
-	}
+func (c *client) request(ctx context.Context, body *requestBody) (request *http.Request, err error) {
+	request = c.template.WithContext(ctx)
 	request.ContentLength, request.GetBody = int64(body.size()), body.bodies()
 	if request.Body, err = request.GetBody(); err != nil {
 		return nil, err
 	}
-	request.Header.Set("Content-Type", "application/json")
+	request.Header = make(http.Header, headers)
+	maps.Copy(request.Header, c.template.Header)
 	return request, nil
 }
 
@@ -228,7 +243,7 @@ func (c *client) send(ctx context.Context, body *requestBody, tag string) (*http
 			attribute.String("http.request.method", http.MethodPost),
 			attribute.Int("hookloop.hook.request_bytes", body.size()))
 	}
-	response, err := sender.Do(request)
+	response, err := sender.RoundTrip(request) // a redirect is a response: a hook is reached only at its address
 	if err != nil {
 		c.retireOnTimeout(ctx, sender)
 		return nil, material, err

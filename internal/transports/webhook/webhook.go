@@ -45,8 +45,9 @@ const (
 
 // client calls one webhook.
 type client struct {
-	name        string // of the hook, in messages
-	url         string
+	name string // of the hook, in messages
+	// template is the POST without a body. Requests share its URL, which does not change.
+	template    *http.Request
 	version     string
 	strict      bool
 	timeout     time.Duration
@@ -79,7 +80,10 @@ func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &client{name: string(s.Op) + " " + redacted(address), url: address.String(), version: s.Version}
+	h := &client{name: string(s.Op) + " " + redacted(address), version: s.Version}
+	if h.template, err = template(address); err != nil {
+		return nil, err
+	}
 	h.memory, h.largeReads = t.Memory.Share(budget.Decoding), make(chan struct{}, 1)
 	if h.timeout, err = endpoint.Timeout(c.Timeout); err != nil {
 		return nil, err
