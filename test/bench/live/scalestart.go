@@ -130,15 +130,21 @@ func (s *stage) failover(ctx context.Context) (f failover, err error) {
 	if err := s.firstSync(ctx, leader, before); err != nil {
 		return f, err
 	}
-	if f.Leading, err = s.restedMemory(ctx); err != nil {
+	if err := s.rests(ctx); err != nil {
 		return f, err
 	}
+	profiles := s.pprof
 	next, err := s.replica(ctx)
 	if err != nil {
 		return f, err
 	}
-	s.engine = next
-	if f.Waiting, err = s.restedMemory(ctx); err != nil {
+	if err := pause(ctx, restedFor); err != nil {
+		return f, errors.Join(err, next.Stop(stopGrace))
+	}
+	if f.Leading, err = s.memoryOf(ctx, leader, profiles); err != nil {
+		return f, errors.Join(err, next.Stop(stopGrace))
+	}
+	if f.Waiting, err = s.memoryOf(ctx, next, s.pprof); err != nil {
 		return f, errors.Join(err, leader.Stop(stopGrace))
 	}
 	audit, err := s.cluster.Mark()
@@ -157,12 +163,13 @@ func (s *stage) failover(ctx context.Context) (f failover, err error) {
 	return f, err
 }
 
-// restedMemory reads the memory of the measured process when it rests.
-func (s *stage) restedMemory(ctx context.Context) (memory, error) {
-	if err := s.rests(ctx); err != nil {
-		return memory{}, err
-	}
-	return s.memory(ctx, restedFor)
+// memoryOf reads the memory of an engine with the address of its profiles. It is the measured one
+// from then on.
+func (s *stage) memoryOf(ctx context.Context, e *serve.Engine, profiles string) (memory, error) {
+	before := s.pprof
+	defer func() { s.pprof = before }()
+	s.engine, s.pprof = e, profiles
+	return s.memory(ctx, 0)
 }
 
 // takeOver waits until the measured replica has replaced the leader that has just died.

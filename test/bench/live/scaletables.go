@@ -90,15 +90,15 @@ func (r *report) failoverTable() *table {
 		title: "**failover**: from the moment at which the lease of a killed leader is free; the memory of both replicas, " +
 			"before",
 		columns: []string{
-			"transport", "objects", "lease taken", "first hook call", "first sync", "API writes", "leader: RSS, rested",
-			"peak", "live heap", "the other: RSS, rested", "peak", "live heap",
+			"transport", "objects", "lease taken", "first hook call", "first sync", "API writes", "leader: RSS",
+			"peak", "live heap", "the other: RSS", "peak", "live heap",
 		},
 	}
 	for _, s := range r.Scale {
 		f := s.Failover
 		t.add(string(s.Transport), s.objects(), ms(f.Taken), ms(f.Asked), ms(f.First), fmt.Sprint(sum(f.Writes)),
-			size(f.Leading.Rested), size(f.Leading.Peak), size(f.Leading.Live),
-			size(f.Waiting.Rested), size(f.Waiting.Peak), size(f.Waiting.Live))
+			size(f.Leading.RSS), size(f.Leading.Peak), size(f.Leading.Live),
+			size(f.Waiting.RSS), size(f.Waiting.Peak), size(f.Waiting.Live))
 	}
 	return t
 }
