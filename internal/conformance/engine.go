@@ -86,7 +86,8 @@ func sameJSON(a, b json.RawMessage) bool {
 	return json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
 }
 
-// byEngine returns a function that asks by the engine's own client.
+// byEngine returns a function that asks by the engine's own client. Over a stream it asks up to
+// three times until one is open: without that, nothing is known about the hook's answer.
 func (e *examiner) byEngine(mode string) func(context.Context, *hook.Question) *reply {
 	return func(ctx context.Context, q *hook.Question) *reply {
 		begun := time.Now()
@@ -95,12 +96,22 @@ func (e *examiner) byEngine(mode string) func(context.Context, *hook.Question) *
 			return &reply{unreachable: err.Error()}
 		}
 		answer, err := opened.Ask(ctx, q)
+		for n := 1; n < times && mode == streamMode && unreached(err); n++ {
+			begun = time.Now()
+			answer, err = opened.Ask(ctx, q)
+		}
 		r := &reply{answer: answer, took: time.Since(begun)}
 		if err != nil {
 			r.engineError(err)
 		}
 		return r
 	}
+}
+
+// unreached reports whether a question did not reach the hook.
+func unreached(err error) bool {
+	var failure *hook.Error
+	return errors.As(err, &failure) && failure.Kind == hook.Unreachable
 }
 
 // opened returns the engine's hook of an operation. It stays open until the examiner closes.

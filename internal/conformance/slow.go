@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"net/http/httptrace"
 	"sync"
 	"time"
 
@@ -77,13 +78,17 @@ func (r *round) cancellation(q *hook.Question) {
 			took.Round(time.Millisecond), r.fastest.Round(time.Millisecond)))
 }
 
-// cancelled makes calls and cancels them after a quarter of the answer time.
+// cancelled makes calls, and cancels each of them a quarter of the answer time after its request is
+// sent.
 func (r *round) cancelled(q *hook.Question) {
-	ctx, cancel := context.WithTimeout(r.ctx, r.fastest/4)
-	defer cancel()
 	var calls sync.WaitGroup
 	for range callers {
-		calls.Go(func() { r.ask(ctx, q) })
+		calls.Go(func() {
+			ctx, cancel := context.WithCancel(r.ctx)
+			defer cancel()
+			sent := func(httptrace.WroteRequestInfo) { time.AfterFunc(r.fastest/4, cancel) }
+			r.ask(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: sent}), q)
+		})
 	}
 	calls.Wait()
 }
