@@ -3,8 +3,8 @@
 import argparse
 import logging
 import os
-import queue
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Sequence
@@ -34,20 +34,37 @@ def serve(*hooks: Hook, args: Optional[Sequence[str]] = None) -> None:
         services = _services(hooks, flags)
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         sys.exit(f"hookloop: {error}")
-    # A handler runs in the main thread, also while that begins to wait: no lock is safe in it, and
-    # an Event has one.
-    signals: "queue.SimpleQueue[int]" = queue.SimpleQueue()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda number, _: signals.put(number))
+    stopped = _Signals(signal.SIGTERM, signal.SIGINT)
     for service in services:
         service.start()
         threading.Thread(target=_print_address, args=(service, flags), daemon=True).start()
-    signals.get()
+    stopped.wait()
     stops = [threading.Thread(target=service.stop) for service in services]
     for stop in stops:
         stop.start()
     for stop in stops:
         stop.join()
+
+
+class _Signals:
+    """Signals that the main thread waits for.
+
+    The handler itself writes them to a socket. Without that, a signal that comes just before the
+    main thread waits, or in another thread, does not end the wait.
+    """
+
+    def __init__(self, *numbers: int) -> None:
+        self._numbers = numbers
+        self._received, self._sent = socket.socketpair()
+        self._sent.setblocking(False)
+        signal.set_wakeup_fd(self._sent.fileno(), warn_on_full_buffer=False)
+        for number in numbers:
+            signal.signal(number, lambda *_: None)
+
+    def wait(self) -> None:
+        """Returns after the next one of the signals."""
+        while not any(number in self._numbers for number in self._received.recv(64)):
+            pass
 
 
 def _services(hooks: Sequence[Hook], flags: argparse.Namespace) -> list[Union[Server, Attachment]]:
