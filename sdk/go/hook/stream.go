@@ -168,8 +168,11 @@ func (x *exchange) receive(ctx context.Context) {
 		}
 		var got session.HookReceived
 		x.do(func() {
-			if !x.closed {
-				got, err = x.hook.Receive(m)
+			if x.closed {
+				return
+			}
+			if got, err = x.hook.Receive(m); got.Session != "" {
+				x.triggers.join(x) // before the Welcome is sent
 			}
 		})
 		var version *session.VersionError
@@ -191,7 +194,6 @@ func (x *exchange) receive(ctx context.Context) {
 func (x *exchange) take(ctx context.Context, got session.HookReceived) {
 	switch {
 	case got.Session != "":
-		x.triggers.join(x)
 		if ctx.Err() != nil { // it ended before it joined
 			x.triggers.leave(x)
 		}

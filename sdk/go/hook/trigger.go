@@ -164,14 +164,18 @@ func refusal(s *statuspb.Status) error {
 	return status.Error(codes.Code(s.GetCode()), s.GetMessage())
 }
 
-// ask sends a trigger over every stream.
+// ask sends a trigger over every stream. A stream that has left meanwhile sends nothing more; leave
+// has answered for it.
 func (t *triggers) ask(trigger Trigger) map[uint64]chan *streamv1.TriggerResult {
+	asked, streams := map[uint64]chan *streamv1.TriggerResult{}, map[uint64]*exchange{}
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	asked := map[uint64]chan *streamv1.TriggerResult{}
 	for x := range t.streams {
 		id, answer := t.last.Add(1), make(chan *streamv1.TriggerResult, 1)
 		asked[id], t.waiting[id] = answer, waiting{x, answer}
+		streams[id] = x
+	}
+	t.mu.Unlock()
+	for id, x := range streams { // a stream that joins holds its lock
 		x.do(func() { x.hook.Trigger(trigger.message(id)) })
 	}
 	return asked
