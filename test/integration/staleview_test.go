@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,9 @@ import (
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
 	"github.com/hookloop/hookloop/test/serve"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
@@ -123,6 +127,25 @@ func revoke(k *kit.Kit, role string) {
 	k.Delete("rbac.authorization.k8s.io/v1/ClusterRoleBinding", role+"-"+k.Namespace)
 }
 
+// awaitForbidden waits until the API server refuses watches of a resource to the engine's
+// ServiceAccount: it notices a revoked right a moment later.
+func awaitForbidden(k *kit.Kit, resource string) {
+	k.Helper()
+	reviews := kubernetes.NewForConfigOrDie(k.Cluster.Admin()).AuthorizationV1().SubjectAccessReviews()
+	k.Eventually("watches of "+resource+" are forbidden", func() error {
+		review, err := reviews.Create(k.Context(), &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{
+				User:               "system:serviceaccount:" + k.Namespace + ":engine",
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "watch", Group: k.Group, Resource: resource},
+			},
+		}, metav1.CreateOptions{})
+		if err == nil && review.Status.Allowed {
+			err = errors.New("they are allowed")
+		}
+		return err
+	})
+}
+
 // TestStaleView revokes the right to watch the children while the controller runs. The engine
 // decides nothing from objects that may be stale. The condition, an Event and a metric name the
 // resource, and all recover with the right.
@@ -147,6 +170,7 @@ func TestStaleView(t *testing.T) {
 	await(k, "Ball", "ball", "spec.text", "one")
 
 	revoke(k, "balls-"+k.Name)
+	awaitForbidden(k, "balls") // a watch that begins earlier stays open
 	cut()
 	k.AwaitReady(v1alpha1.ReasonStaleView)
 	ready := kit.Condition(k.Get(kit.CompositeController, k.Name), v1alpha1.ConditionReady)
