@@ -32,11 +32,16 @@ func (a accepting) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !strings.Contains(r.URL.Path, "deployments") {
 		body = a.parent
 	}
+	return accepted(r, body), nil
+}
+
+// accepted is the API server's response to a write, with the stored object.
+func accepted(r *http.Request, body []byte) *http.Response {
 	return &http.Response{
 		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/2.0", ProtoMajor: 2, Request: r,
 		Header: http.Header{"Content-Type": {"application/json"}},
 		Body:   io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
-	}, nil
+	}
 }
 
 // newUpdate returns a function that runs one sync in which the hook's answer is new: it writes the

@@ -43,10 +43,7 @@ func (s *stage) drift(ctx context.Context, n int) (drift, error) {
 	if err := d.begin(ctx, s, n); err != nil {
 		return d, err
 	}
-	if err := s.ready(ctx); err != nil {
-		return d, err
-	}
-	v, err := follow(ctx, s.typed)
+	v, err := s.watched(ctx)
 	if err != nil {
 		return d, err
 	}
@@ -96,6 +93,14 @@ func (s *stage) ready(ctx context.Context) error {
 		return err
 	}
 	return s.warm(ctx)
+}
+
+// watched is ready, and follows the children. The caller closes the view.
+func (s *stage) watched(ctx context.Context) (*view, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	return follow(ctx, s.typed)
 }
 
 // converge creates the parent and waits for its children.

@@ -31,10 +31,7 @@ type related struct {
 func (s *stage) related(ctx context.Context, children int) (related, error) {
 	r := related{Transport: s.transport, Parents: s.relations, Children: children}
 	s.themes = true
-	if err := s.ready(ctx); err != nil {
-		return r, err
-	}
-	v, err := follow(ctx, s.typed)
+	v, err := s.watched(ctx)
 	if err != nil {
 		return r, err
 	}

@@ -61,10 +61,7 @@ type scaleSize struct {
 func (s *stage) scale(ctx context.Context) (scale, error) {
 	r := scale{Transport: s.transport, Bytes: s.bytes}
 	s.themes = true
-	if err := s.ready(ctx); err != nil {
-		return r, err
-	}
-	v, err := follow(ctx, s.typed)
+	v, err := s.watched(ctx)
 	if err != nil {
 		return r, err
 	}

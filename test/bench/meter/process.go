@@ -36,16 +36,26 @@ func Process(pid int) (Usage, error) {
 		return Usage{}, err
 	}
 	u := Usage{CPU: cpu}
-	for name, value := range map[string]*int64{"VmRSS:": &u.RSS, "VmHWM:": &u.Peak, "RssFile:": &u.File} {
-		_, rest, _ := strings.Cut(string(status), name)
-		number, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
-		kib, err := strconv.ParseInt(number, 10, 64)
+	for name, value := range map[string]*int64{"VmRSS": &u.RSS, "VmHWM": &u.Peak, "RssFile": &u.File} {
+		kib, err := statusNumber(string(status), name)
 		if err != nil {
-			return Usage{}, fmt.Errorf("/proc/%d/status: %s %w", pid, name, err)
+			return Usage{}, fmt.Errorf("/proc/%d/status: %w", pid, err)
 		}
 		*value = kib << 10
 	}
 	return u, nil
+}
+
+// statusNumber returns the number of a line of a status file, without its unit.
+func statusNumber(status, name string) (int64, error) {
+	_, rest, _ := strings.Cut("\n"+status, "\n"+name+":")
+	line, _, _ := strings.Cut(rest, "\n")
+	number, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	return n, nil
 }
 
 // CPU returns the time that all threads of a process have run. /proc/PID/stat has the same in ticks

@@ -73,11 +73,9 @@ func waits(file string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	_, rest, _ := strings.Cut(string(data), "\nvoluntary_ctxt_switches:")
-	line, _, _ := strings.Cut(rest, "\n")
-	n, err := strconv.Atoi(strings.TrimSpace(line))
+	n, err := statusNumber(string(data), "voluntary_ctxt_switches")
 	if err != nil {
-		return 0, fmt.Errorf("%s: voluntary_ctxt_switches: %w", file, err)
+		return 0, fmt.Errorf("%s: %w", file, err)
 	}
-	return n, nil
+	return int(n), nil
 }
