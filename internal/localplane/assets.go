@@ -127,7 +127,7 @@ func named(context.Context, Search) (Assets, error) {
 	if program == "" {
 		return Assets{}, skip(envProgram + " is not set")
 	}
-	if _, err := os.Stat(program); err != nil { //nolint:gosec // the user's environment names the program
+	if _, err := os.Stat(program); err != nil {
 		return Assets{}, fmt.Errorf("%s: the program is missing (%w); build one with: make controlplane", envProgram, err)
 	}
 	return One(program), nil
@@ -198,7 +198,7 @@ func Folder(dir string) (Assets, error) {
 }
 
 func executable(path string) bool {
-	info, err := os.Stat(path) //nolint:gosec // the user names the folder of the programs
+	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 

@@ -103,7 +103,6 @@ func (s *stage) declare(ctx context.Context, t tale) error {
 		return s.declareFile(ctx, t, controller)
 	}
 	file := filepath.Join(s.dir, t.example+".yaml")
-	//nolint:gosec // a file of its own temporary folder
 	if err := os.WriteFile(file, controller, 0o600); err != nil {
 		return err
 	}
@@ -120,7 +119,6 @@ func (s *stage) declare(ctx context.Context, t tale) error {
 // declareFile adds a controller to the files of the engine, and starts the engine with the first.
 func (s *stage) declareFile(ctx context.Context, t tale, controller []byte) error {
 	file := filepath.Join(s.controllers(), t.example+".yaml")
-	//nolint:gosec // a file of its own temporary folder
 	if err := os.WriteFile(file, controller, 0o600); err != nil {
 		return err
 	}

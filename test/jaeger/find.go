@@ -11,7 +11,7 @@ import (
 // build.sh has the same order.
 func Find() (string, error) {
 	if program := os.Getenv("DEMO_JAEGER"); program != "" {
-		if _, err := os.Stat(program); err != nil { //nolint:gosec // the user's environment names the program
+		if _, err := os.Stat(program); err != nil {
 			return "", fmt.Errorf("DEMO_JAEGER: %w, expected the path of a Jaeger 1 program (all-in-one)", err)
 		}
 		return program, nil

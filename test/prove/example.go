@@ -117,7 +117,7 @@ func command(name string) proc.Spec {
 	examples := filepath.Join(cluster.Root(), "examples")
 	spec := proc.Spec{Name: name}
 	has := func(file string) bool {
-		_, err := os.Stat(filepath.Join(examples, name, file)) //nolint:gosec // the name is one that find has found
+		_, err := os.Stat(filepath.Join(examples, name, file))
 		return err == nil
 	}
 	switch {
@@ -163,7 +163,6 @@ func (s *stage) copy(name, controllerFile, address string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	//nolint:gosec // a file of the stage's own folder
 	if err := os.WriteFile(filepath.Join(to, "prove.bash"), library, 0o600); err != nil {
 		return "", err
 	}
@@ -180,5 +179,5 @@ func (s *stage) copy(name, controllerFile, address string) (string, error) {
 		return "", fmt.Errorf("%s does not have the hook at %s", controllerFile, written)
 	}
 	controller = bytes.ReplaceAll(controller, []byte(written), []byte(address))
-	return filepath.Join(to, name), os.WriteFile(file, controller, 0o600) //nolint:gosec // as above
+	return filepath.Join(to, name), os.WriteFile(file, controller, 0o600)
 }
