@@ -32,6 +32,12 @@ func (c *callCache) renewed() *callCache {
 	return &callCache{before: c.after, observed: c.decoded, newMessages: c.newMessages}
 }
 
+// ended returns the cache to keep after a call. It does not refer to the call before: the children
+// of that one would take memory that bytes does not count.
+func (c *callCache) ended() *callCache {
+	return &callCache{after: c.after, decoded: c.decoded, newMessages: c.newMessages}
+}
+
 // Approximate memory of an encoded child and of a decoded object, without their JSON: messages of
 // the session share it.
 const (

@@ -194,9 +194,6 @@ func (x *exchange) receive(ctx context.Context) {
 func (x *exchange) take(ctx context.Context, got session.HookReceived) {
 	switch {
 	case got.Session != "":
-		if ctx.Err() != nil { // it ended before it joined
-			x.triggers.leave(x)
-		}
 		if x.opened != nil {
 			x.opened(got.Session)
 		}
@@ -288,6 +285,6 @@ func (x *exchange) call(ctx context.Context, w *session.Work) (proto.Message, er
 		span.SetStatus(otelcodes.Error, status.Convert(err).Message())
 		return nil, err
 	}
-	w.Cache, w.CacheBytes = cache, cache.bytes()
+	w.Cache, w.CacheBytes = cache.ended(), cache.bytes()
 	return response, nil
 }

@@ -70,7 +70,7 @@ func (u *unaryCaches) call(
 	cache := u.get(key).renewed()
 	response, err := f(withCallCache(ctx, cache))
 	if err == nil {
-		u.put(key, cache)
+		u.put(key, cache.ended())
 	}
 	return response, err
 }

@@ -5,12 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
+	"weak"
 
 	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
 	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
 	mapv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/map/v1"
+	"github.com/hookloop/hookloop/internal/protocol/session"
+	"go.opentelemetry.io/otel/trace/noop"
+	"google.golang.org/protobuf/proto"
 )
 
 // pages are n children with a text.
@@ -93,6 +98,38 @@ func TestFailedCallsKeepTheResponse(t *testing.T) {
 	if again := encodeAbout(t, caches, "a", pages(200, "a")); &again[0] != &first[0] {
 		t.Error("an equal response is encoded again after a failed call")
 	}
+}
+
+// TestACacheHoldsOneResponse answers two calls about a parent with other children: the first
+// response is garbage, because the cache counts one only.
+func TestACacheHoldsOneResponse(t *testing.T) {
+	caches := newUnaryCaches(maxUnaryBytes)
+	x := &exchange{streams: &streams{tracer: noop.NewTracerProvider().Tracer("")}}
+	work := &session.Work{Method: "Sync"}
+	for name, encode := range map[string]func(text string) []*hookv1.DesiredObject{
+		"unary": func(text string) []*hookv1.DesiredObject { return encodeAbout(t, caches, "a", pages(200, text)) },
+		"stream": func(text string) []*hookv1.DesiredObject {
+			var response compositev1.SyncResponse
+			x.methods = methods{"Sync": func(ctx context.Context, _ proto.Message) (_ proto.Message, err error) {
+				response.Children, err = callCacheOf(ctx).encode("Children", pages(200, text))
+				return &response, err
+			}}
+			if _, err := x.call(t.Context(), work); err != nil {
+				t.Fatal(err)
+			}
+			return response.Children
+		},
+	} {
+		first := weak.Make(encode("a")[0])
+		second := weak.Make(encode("b")[0])
+		runtime.GC()
+		if first.Value() != nil || second.Value() == nil {
+			t.Errorf("%s: the first response is kept: %v, the second: %v; want the second only", name,
+				first.Value() != nil, second.Value() != nil)
+		}
+	}
+	runtime.KeepAlive(caches)
+	runtime.KeepAlive(work)
 }
 
 // TestSubjectsOfUnaryCalls are different for the inputs of a parent, and absent without a parent.
