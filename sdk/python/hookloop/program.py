@@ -34,20 +34,20 @@ def serve(*hooks: Hook, args: Optional[Sequence[str]] = None) -> None:
         services = _services(hooks, flags)
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         sys.exit(f"hookloop: {error}")
-    stopped = _Signals(signal.SIGTERM, signal.SIGINT)
-    for service in services:
-        service.start()
-        threading.Thread(target=_print_address, args=(service, flags), daemon=True).start()
-    stopped.wait()
-    stops = [threading.Thread(target=service.stop) for service in services]
-    for stop in stops:
-        stop.start()
-    for stop in stops:
-        stop.join()
+    with _Signals(signal.SIGTERM, signal.SIGINT) as stopped:
+        for service in services:
+            service.start()
+            threading.Thread(target=_print_address, args=(service, flags), daemon=True).start()
+        stopped.wait()
+        stops = [threading.Thread(target=service.stop) for service in services]
+        for stop in stops:
+            stop.start()
+        for stop in stops:
+            stop.join()
 
 
 class _Signals:
-    """Signals that the main thread waits for.
+    """Signals that the main thread waits for. Within the context they do nothing else.
 
     The handler itself writes them to a socket. Without that, a signal that comes just before the
     main thread waits, or in another thread, does not end the wait.
@@ -55,11 +55,24 @@ class _Signals:
 
     def __init__(self, *numbers: int) -> None:
         self._numbers = numbers
+
+    def __enter__(self) -> "_Signals":
         self._received, self._sent = socket.socketpair()
         self._sent.setblocking(False)
-        signal.set_wakeup_fd(self._sent.fileno(), warn_on_full_buffer=False)
-        for number in numbers:
-            signal.signal(number, lambda *_: None)
+        self._wakeup = signal.set_wakeup_fd(self._sent.fileno(), warn_on_full_buffer=False)
+        self._handlers = {number: signal.signal(number, lambda *_: None) for number in self._numbers}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Restores the handlers, and the descriptor before it closes the socket.
+
+        Another file may soon have the closed descriptor's number.
+        """
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+        signal.set_wakeup_fd(self._wakeup)
+        self._received.close()
+        self._sent.close()
 
     def wait(self) -> None:
         """Returns after the next one of the signals."""

@@ -135,6 +135,17 @@ hookloop.serve(hookloop.Composite(sync=sync))
             send=False,
         )
 
+    def test_a_program_that_continues_has_its_signals_again(self):
+        self.end_by_sigterm(
+            f"""
+import signal
+before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+{SERVE}
+assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+assert signal.set_wakeup_fd(-1) == -1
+"""
+        )
+
     def end_by_sigterm(self, code, send=True):
         with running(code, "--listen", "127.0.0.1:0") as program:
             line = program.stdout.readline()
