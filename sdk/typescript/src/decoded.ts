@@ -10,7 +10,8 @@ export const DECODED_BYTES = 256 << 20;
 /**
  * Values by message, of at most a number of bytes. A value is dropped with its message, or after a
  * while without use: once the newer half is full, it becomes the older half, and the older one is
- * dropped. A dropped value is made again.
+ * dropped. A dropped value is made again. So values that are used in turns are made once if half of
+ * the limit has room for all of them. A value that is larger than that is made each time.
  */
 export class Decoded<T extends object> {
   readonly #limit: number;
@@ -31,13 +32,14 @@ export class Decoded<T extends object> {
     }
     const value = this.#older.get(message) ?? make(message);
     const bytes = FACTOR * message.body.length;
+    if (bytes > this.#limit / 2) {
+      return value;
+    }
     if (this.#bytes + bytes > this.#limit / 2) {
       [this.#older, this.#newer, this.#bytes] = [this.#newer, new WeakMap(), 0];
     }
-    if (bytes <= this.#limit / 2) {
-      this.#newer.set(message, value);
-      this.#bytes += bytes;
-    }
+    this.#newer.set(message, value);
+    this.#bytes += bytes;
     return value;
   }
 }

@@ -19,6 +19,19 @@ test("an object is decoded once while it is used", () => {
   assert.equal(made, 1);
 });
 
+test("objects of half the limit are decoded once, also beside ones that are too large", () => {
+  const decoded = new Decoded<object>(8000);
+  const messages = Array.from({ length: 10 }, () => message(100));
+  let made = 0;
+  for (let round = 0; round < 5; round++) {
+    messages.forEach((each) => decoded.get(each, () => ({ made: ++made })));
+    for (let large = 0; large < 2; large++) {
+      decoded.get(message(10_000), () => ({}));
+    }
+  }
+  assert.equal(made, 10);
+});
+
 test("objects beyond the limit are decoded again", () => {
   const decoded = new Decoded<object>(8000); // room for 20 objects
   const messages = Array.from({ length: 100 }, () => message(100));
