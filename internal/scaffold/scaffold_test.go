@@ -292,6 +292,26 @@ func makeIn(t *testing.T, dir, path string, args ...string) (string, error) {
 	return string(out), err
 }
 
+// TestPipFails has a Python with a pip that cannot install anything. Another Python cannot use the
+// folder that it leaves.
+func TestPipFails(t *testing.T) {
+	o := options(t)
+	o.Language = "python"
+	if _, err := scaffold.Write(o); err != nil {
+		t.Fatal(err)
+	}
+	python := filepath.Join(t.TempDir(), "python3")
+	script := "#!/bin/sh\nfor dir; do :; done\n" + // the last argument of -m venv
+		"mkdir -p $dir/bin; echo '#!/bin/sh' >$dir/bin/python; echo 'exit 1' >>$dir/bin/python; chmod +x $dir/bin/python\n"
+	if err := os.WriteFile(python, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out, err := makeIn(t, o.Dir, os.Getenv("PATH"), "test", "PYTHON="+python)
+	if want := "remove .venv and set PYTHON="; err == nil || !strings.Contains(out, want) {
+		t.Errorf("got %v and %s, want an error with %q", err, out, want)
+	}
+}
+
 func TestAMissingProgramIsOneMessage(t *testing.T) {
 	for _, c := range []struct{ language, target, want string }{
 		{"go", "test", "make: go is missing: install Go"},
