@@ -16,7 +16,7 @@ import (
 // Table is the state of the engines between two scrapes.
 type Table struct {
 	// Engines is the number of processes that have answered and run controllers. Version is that of
-	// the last one, or of the last one that waits to lead if there are no others.
+	// the last one, or of the first one that waits to lead if there are no others.
 	Engines int    `json:"engines"`
 	Version string `json:"version"`
 	// Standby are the processes that wait to lead. Nothing else in the table is about them.
