@@ -146,8 +146,8 @@ const (
 	GRPCUnary  GRPCMode = "Unary"
 )
 
-// GRPC is a hook that is asked by gRPC (packages hookloop.composite.v1
-// and hookloop.decorator.v1).
+// GRPC is a hook that is asked by gRPC (packages hookloop.composite.v1, hookloop.decorator.v1
+// and hookloop.map.v1).
 // +kubebuilder:validation:XValidation:rule="(has(self.target) ? 1 : 0) + (has(self.service) ? 1 : 0) + (has(self.worker) ? 1 : 0) == 1",message="exactly one of target, service and worker must be set"
 // +kubebuilder:validation:XValidation:rule="!has(self.worker) || !(has(self.caBundle) || has(self.clientTLS) || has(self.authorization) || has(self.serverName) || (has(self.insecure) && self.insecure) || (has(self.mode) && self.mode == 'Unary'))",message="worker is a hook that dials in over a stream, which excludes mode Unary, insecure, caBundle, clientTLS, authorization and serverName"
 // +kubebuilder:validation:XValidation:rule="!(has(self.insecure) && self.insecure) || !(has(self.caBundle) || has(self.clientTLS) || has(self.authorization) || has(self.serverName))",message="insecure is plain text, which excludes caBundle, clientTLS, authorization and serverName"
