@@ -54,19 +54,23 @@ type controller struct {
 	settings
 	parents, configMaps string // paths
 	due                 chan *body
+	edited              chan edit
 
-	mu sync.Mutex // guards children and asked
+	mu sync.Mutex // guards the fields below
 	// children are the observed ConfigMaps by owner and name.
 	children map[string]map[string]*body
 	// asked is what the hook was last asked about, by parent; a status does not count.
 	asked map[string]string
+	// answers are the last answers by the UID of the parent.
+	answers map[string]*known
 }
 
 func newController(api *client, s settings) *controller {
 	return &controller{
-		api: api, settings: s, due: make(chan *body, 1<<16),
+		api: api, settings: s, due: make(chan *body, 1<<16), edited: make(chan edit, 1<<16),
 		parents: fmt.Sprintf(crowds, s.namespace), configMaps: fmt.Sprintf(configMaps, s.namespace),
 		children: map[string]map[string]*body{}, asked: map[string]string{},
+		answers: map[string]*known{},
 	}
 }
 
@@ -80,6 +84,10 @@ func (c *controller) run(ctx context.Context) error {
 				select {
 				case parent := <-c.due:
 					if err := c.sync(ctx, parent); err != nil {
+						return err
+					}
+				case e := <-c.edited:
+					if err := c.repair(ctx, e); err != nil {
 						return err
 					}
 				case <-ctx.Done():
@@ -124,6 +132,9 @@ func (c *controller) child(e event) {
 		c.children[owner] = map[string]*body{}
 	}
 	c.children[owner][name] = e.Object
+	if last := c.answers[owner]; last.isEdit(e.Object) {
+		c.edited <- edit{last, e.Object}
+	}
 }
 
 // answer is the hook's answer.
@@ -147,6 +158,9 @@ func (c *controller) sync(ctx context.Context, parent *body) error {
 	}, &a)
 	if err != nil {
 		return err
+	}
+	if c.edits != "" {
+		c.remember(parent, nil, &a)
 	}
 	for _, child := range a.Children {
 		metadata, _ := child["metadata"].(object)
@@ -175,6 +189,8 @@ func (c *controller) write(ctx context.Context, parent, observed *body, name str
 		return err
 	}
 	metadata, _ := child["metadata"].(object)
+	child, metadata = maps.Clone(child), maps.Clone(metadata)
+	child["metadata"] = metadata
 	metadata["annotations"] = object{"metacontroller.k8s.io/last-applied-configuration": string(applied)}
 	metadata["ownerReferences"] = []any{object{
 		"apiVersion": "bench.example.com/v1", "kind": "Crowd", "name": parent.Metadata.Name, "uid": parent.Metadata.UID,

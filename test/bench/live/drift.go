@@ -24,6 +24,9 @@ type drift struct {
 	Rounds    int             `json:"rounds"`
 	Latencies []time.Duration `json:"latenciesNs"`
 	Drift     cost            `json:"drift"`
+	// Hurried is the cost of hurry times as many edits without a pause: each one begins when the
+	// one before is repaired.
+	Hurried cost `json:"hurried"`
 	// Touches is the number of changes of the parent that do not affect its children; Idle is their
 	// cost.
 	Touches int  `json:"touches"`
@@ -48,7 +51,7 @@ func (s *stage) drift(ctx context.Context, n int) (drift, error) {
 		return d, err
 	}
 	defer v.close()
-	for _, step := range []func(context.Context, *view) error{d.converge(s), d.edit(s), d.idle(s)} {
+	for _, step := range []func(context.Context, *view) error{d.converge(s), d.edit(s), d.idle(s), d.hurried(s)} {
 		if err := step(ctx, v); err != nil {
 			return d, err
 		}

@@ -39,13 +39,15 @@ func main() {
 
 // report holds all results of a run.
 type report struct {
-	CPUs    int       `json:"cpus"`
-	Drift   []drift   `json:"drift"`
-	Fleet   []fleet   `json:"fleet"`
-	Related []related `json:"related,omitempty"`
-	Parts   []parts   `json:"parts,omitempty"`
-	Scale   []scale   `json:"scale,omitempty"`
-	Skipped []skip    `json:"skipped,omitempty"`
+	CPUs  int     `json:"cpus"`
+	Drift []drift `json:"drift"`
+	// BareDrift is the edits of the bare clients.
+	BareDrift []drift   `json:"bareDrift,omitempty"`
+	Fleet     []fleet   `json:"fleet"`
+	Related   []related `json:"related,omitempty"`
+	Parts     []parts   `json:"parts,omitempty"`
+	Scale     []scale   `json:"scale,omitempty"`
+	Skipped   []skip    `json:"skipped,omitempty"`
 }
 
 // skip is a workload that the engine refused to run.
@@ -61,6 +63,9 @@ func run(ctx context.Context, o options, out io.Writer, progress progressFunc) e
 		if err := r.fleet(ctx, o, bare, progress); err != nil {
 			return err
 		}
+	}
+	if err := r.bareDrifts(ctx, o, progress); err != nil {
+		return err
 	}
 	for _, t := range o.transports {
 		err := r.measure(ctx, o, t, progress)
@@ -84,6 +89,23 @@ func run(ctx context.Context, o options, out io.Writer, progress progressFunc) e
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(r)
+}
+
+// bareDrifts measures the edits of the bare clients. The one that does not ask costs the same for
+// any number of children.
+func (r *report) bareDrifts(ctx context.Context, o options, progress progressFunc) error {
+	sizes := map[transport][]int{writer: o.children[:min(1, len(o.children))], bare: o.children}
+	for _, t := range []transport{writer, bare} {
+		for _, n := range sizes[t] {
+			progress("● %s: one parent with %d children", t, n)
+			err := play(ctx, o, t, fmt.Sprintf("drift-%d", n), progress, &r.BareDrift,
+				func(s *stage) (drift, error) { return s.bareDrift(ctx, n) })
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // measure runs all workloads over one transport.

@@ -36,6 +36,12 @@ func TestSmallRuns(t *testing.T) {
 		}
 		checkParts(t, r.Parts[0])
 		checkDrift(t, r.Drift[0])
+		if len(r.BareDrift) != 2 {
+			t.Fatalf("%d results of the bare clients' edits, want that of both", len(r.BareDrift))
+		}
+		for _, d := range r.BareDrift {
+			checkBareDrift(t, d)
+		}
 		checkFleet(t, r.Fleet[1])
 		if f := r.Fleet[0]; f.Transport != bare || f.Converge.EngineCPU == 0 {
 			t.Errorf("the bare client's result is %+v", f)
@@ -192,6 +198,10 @@ func checkDrift(t *testing.T, d drift) {
 	if got := sum(d.Drift.Writes); got != d.Rounds {
 		t.Errorf("%s: %d edits brought the writes %v, want one each", d.Transport, d.Rounds, d.Drift.Writes)
 	}
+	if got := d.Hurried.Writes["update configmaps"]; got != hurry*d.Rounds {
+		t.Errorf("%s: %d edits without a pause brought the writes %v, want one each", d.Transport, hurry*d.Rounds,
+			d.Hurried.Writes)
+	}
 	if len(d.Latencies) != d.Rounds || d.Drift.EngineCPU == 0 || d.Drift.HookCPU == 0 || d.Drift.Sent == 0 ||
 		d.Drift.Received == 0 ||
 		sum(d.Drift.Syncs) == 0 {
@@ -202,6 +212,20 @@ func checkDrift(t *testing.T, d drift) {
 	}
 	if len(d.Idle.Writes) > 0 {
 		t.Errorf("%s: touching the parent brought writes %v, want none", d.Transport, d.Idle.Writes)
+	}
+}
+
+// checkBareDrift checks that a bare client has repaired each edit by one write.
+func checkBareDrift(t *testing.T, d drift) {
+	t.Helper()
+	for n, c := range map[int]cost{d.Rounds: d.Drift, hurry * d.Rounds: d.Hurried} {
+		if c.Writes["update configmaps"] != n || len(c.Writes) != 1 || c.EngineCPU == 0 {
+			t.Errorf("%s: %d edits cost %s and brought the writes %v, want one update each", d.Transport, n, c.EngineCPU,
+				c.Writes)
+		}
+		if asked := c.Sent > 0; asked != (d.Transport == bare) {
+			t.Errorf("%s: %d bytes were sent to the hook", d.Transport, c.Sent)
+		}
 	}
 }
 

@@ -19,6 +19,8 @@ const (
 	stream  transport = "stream"
 	// bare is the webhook again, asked by a client without an engine.
 	bare transport = "bare client"
+	// writer is the bare client without a question after an edit: it writes what the hook wanted last.
+	writer transport = "bare client, no question"
 )
 
 // options holds the measurements to make.

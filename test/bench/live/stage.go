@@ -49,6 +49,8 @@ type stage struct {
 	engine  *serve.Engine
 	// alone is the bare client that takes the engine's place; nil if the engine is measured.
 	alone *proc.Process
+	// edits is the bare client's reaction to edits: its flag.
+	edits string
 	// pprof is the address of the engine's profiles.
 	pprof string
 
@@ -88,7 +90,7 @@ func (s *stage) open(ctx context.Context) (err error) {
 // startHook starts the hook and the proxy in front of it.
 func (s *stage) startHook(ctx context.Context) (err error) {
 	args := []string{"--listen", "127.0.0.1:0"}
-	if s.transport == webhook || s.transport == bare {
+	if s.transport == webhook || s.isBare() {
 		args = append(args, "--webhook")
 	}
 	if s.profile != "" {
@@ -107,15 +109,19 @@ func (s *stage) startHook(ctx context.Context) (err error) {
 
 // startEngine starts the process to measure: the engine, or the bare client.
 func (s *stage) startEngine(ctx context.Context) (err error) {
-	if s.transport == bare {
+	if s.isBare() {
 		s.alone, err = proc.Start(proc.Spec{Name: "bench-bare", Path: s.bare, Args: []string{
 			"--kubeconfig", s.cluster.Kubeconfig(), "--namespace", namespace, "--hook", "http://" + s.proxy.Address(),
+			"--edits=" + s.edits,
 		}})
 		return err
 	}
 	s.engine, err = s.serve(ctx)
 	return err
 }
+
+// isBare reports whether a bare client takes the engine's place.
+func (s *stage) isBare() bool { return s.transport == bare || s.transport == writer }
 
 // serve starts an engine with further flags. Profiles are its own from then on.
 func (s *stage) serve(ctx context.Context, flags ...string) (*serve.Engine, error) {

@@ -39,7 +39,7 @@ func line(b *strings.Builder, cells []string) { fmt.Fprintf(b, "| %s |\n", strin
 // tables prints the report.
 func (r *report) tables(out io.Writer) error {
 	all := []*table{
-		r.driftTable(), r.buildTable(), r.fleetTable(), r.idleTable(), r.partsTable(), r.roundsTable(),
+		r.driftTable(), r.ratesTable(), r.buildTable(), r.fleetTable(), r.idleTable(), r.partsTable(), r.roundsTable(),
 		r.buildCPUTable(), r.relatedTable(), r.scaleTable(), r.startTable(), r.failoverTable(), r.memoryTable(),
 		r.countedTable(),
 	}
