@@ -213,20 +213,24 @@ func (e encodedChildren) find(place int, hash uint64) *hookv1.DesiredObject {
 }
 
 // hash returns a hash of the child, and the JSON of its object if that had to be marshalled.
-func (c Child) hash() (uint64, []byte, error) {
-	raw, marshalled := c.Object.(json.RawMessage)
-	var data []byte
-	if !marshalled {
-		var err error
-		if data, err = json.Marshal(c.Object); err != nil {
+func (c Child) hash() (hash uint64, data []byte, err error) {
+	switch object := c.Object.(type) {
+	case *Encoded:
+		if object != nil {
+			hash = object.hash
+		}
+	case json.RawMessage:
+		hash = maphash.Bytes(childSeed, object)
+	default:
+		if data, err = json.Marshal(object); err != nil {
 			return 0, nil, err
 		}
-		raw = data
+		hash = maphash.Bytes(childSeed, data)
 	}
-	if c.isPlain() {
-		return maphash.Bytes(childSeed, raw), data, nil
+	if !c.isPlain() {
+		hash ^= c.orderHash()
 	}
-	return maphash.Bytes(childSeed, raw) ^ c.orderHash(), data, nil
+	return hash, data, nil
 }
 
 // orderHash returns a hash of readiness and dependencies.

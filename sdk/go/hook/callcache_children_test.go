@@ -13,8 +13,8 @@ import (
 )
 
 // TestChildrenOfOneParent encodes a list of children call after call, while children change, come,
-// go and move, as JSON in a buffer that is used again, and as values: each list equals one that is
-// encoded anew. A list without changes is the one before.
+// go and move, as JSON in a buffer that is used again, as Encoded of such JSON, and as values: each
+// list equals one that is encoded anew. A list without changes is the one before.
 func TestChildrenOfOneParent(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	serial := 0
@@ -53,11 +53,18 @@ func TestChildrenOfOneParent(t *testing.T) {
 		for i, body := range bodies {
 			n := copy(rest, body)
 			children[i].Object = json.RawMessage(rest[:n:n])
-			if rest = rest[n:]; i%3 == 0 {
+			switch rest = rest[n:]; i % 3 {
+			case 0:
 				children[i].Object = map[string]any{}
 				if err := json.Unmarshal([]byte(body), &children[i].Object); err != nil {
 					t.Fatal(err)
 				}
+			case 1:
+				encoded, err := Encode(children[i].Object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				children[i].Object = encoded
 			}
 		}
 		cache = cache.renewed()
@@ -87,7 +94,8 @@ func TestChildrenOfOneParent(t *testing.T) {
 func TestAnInvalidChildIsNotKept(t *testing.T) {
 	cache := &callCache{}
 	good := Child{Object: json.RawMessage(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"a"}}`)}
-	for _, bad := range []Child{{Object: json.RawMessage(`{`)}, {Object: func() {}}, {}, {Object: json.RawMessage(nil)}} {
+	for _, bad := range []Child{{Object: json.RawMessage(`{`)}, {Object: func() {}}, {}, {Object: json.RawMessage(nil)},
+		{Object: &Encoded{}}, {Object: (*Encoded)(nil)}} {
 		for range 2 {
 			_, err := cache.encode("Children", []Child{good, bad})
 			if err == nil || !strings.HasPrefix(err.Error(), "Children[1]: ") {

@@ -11,7 +11,8 @@ import (
 // object, or an output of a map hook.
 type Child struct {
 	// Object marshals to the JSON of an object with apiVersion, kind and metadata.name: a map, a typed
-	// object with its TypeMeta set, or a json.RawMessage. Fields that it leaves out stay as they are.
+	// object with its TypeMeta set, a json.RawMessage, or an Encoded object. Fields that it leaves out
+	// stay as they are.
 	Object any
 	// DependsOn lists desired objects that must exist and be ready before this one is created. This
 	// one is deleted before them. Function DependsOn makes the list.

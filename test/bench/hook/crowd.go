@@ -76,7 +76,11 @@ func build(of crowd) *wanted {
 			text,
 			rest,
 		)
-		w.children = append(w.children, hook.Child{Object: json.RawMessage(bytes.Clone(all.Bytes()[begin:]))})
+		child, err := hook.Encode(json.RawMessage(all.Bytes()[begin:]))
+		if err != nil {
+			panic(err) // the format above
+		}
+		w.children = append(w.children, hook.Child{Object: child})
 	}
 	all.WriteString(`]}`)
 	w.webhook = all.Bytes()
