@@ -81,10 +81,15 @@ func (k *Cache) shrink(limit int64) {
 
 func subjectOf(q *hook.Question) subject { return subject{q.Parent.UID(), q.Op, q.MapKey} }
 
-// Get returns the answer of the same response to the last question about the same subject; nil if
-// there is none. The caller may set fields of it, but not change what they refer to.
-func (k *Cache) Get(q *hook.Question, data []byte) *hook.Answer {
-	if len(data) < minBytes {
+// Get returns the answer of the same response, given in one part or several, to the last question
+// about the same subject; nil if there is none. The caller may set fields of it, but not change
+// what they refer to.
+func (k *Cache) Get(q *hook.Question, parts ...[]byte) *hook.Answer {
+	size := 0
+	for _, part := range parts {
+		size += len(part)
+	}
+	if size < minBytes {
 		return nil
 	}
 	k.mu.Lock()
@@ -94,12 +99,25 @@ func (k *Cache) Get(q *hook.Question, data []byte) *hook.Answer {
 		return nil
 	}
 	known := e.Value.(*entry)
-	if known.size != len(data) || known.hash != maphash.Bytes(seed, data) {
+	if known.size != size || known.hash != hashOf(parts) {
 		return nil
 	}
 	k.order.MoveToBack(e)
 	answer := known.answer
 	return &answer
+}
+
+// hashOf returns the hash of the whole.
+func hashOf(parts [][]byte) uint64 {
+	if len(parts) == 1 {
+		return maphash.Bytes(seed, parts[0])
+	}
+	var hash maphash.Hash
+	hash.SetSeed(seed)
+	for _, part := range parts {
+		_, _ = hash.Write(part) // it never fails
+	}
+	return hash.Sum64()
 }
 
 // SizeOf returns the size of the last response about a question's subject; 0 if it is not known.

@@ -2,6 +2,7 @@ package answers
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
@@ -30,5 +31,28 @@ func TestAnswersAreBounded(t *testing.T) {
 	k.shrink(int64(len(data)))
 	if len(k.answers) != 1 || k.bytes != len(data) {
 		t.Errorf("%d bytes of %d answers are left", k.bytes, len(k.answers))
+	}
+}
+
+// TestAnAnswerIsFoundByItsParts: the parts in which a response was received do not matter, its
+// bytes do.
+func TestAnAnswerIsFoundByItsParts(t *testing.T) {
+	parent, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"Web","metadata":{"name":"web","uid":"u"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, q, data := New(nil), &hook.Question{Op: hook.Sync, Parent: parent}, make([]byte, 2*minBytes)
+	for i := range data {
+		data[i] = byte(i ^ i>>8)
+	}
+	k.Put(q, data, &hook.Answer{Finalized: true})
+	for _, at := range []int{0, 1, 127, 128, 129, minBytes, len(data)} {
+		if k.Get(q, data[:at], nil, data[at:]) == nil {
+			t.Errorf("an answer in two parts, %d bytes and the rest, is not found", at)
+		}
+		other := slices.Concat(data[at:], data[:at])
+		if same := at == 0 || at == len(data); (k.Get(q, other[:at], other[at:]) != nil) != same {
+			t.Errorf("other bytes, of %d, are found: %v, want %v", at, !same, same)
+		}
 	}
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // Codec returns gRPC's codec of protobuf messages with limits: it rejects a message that exceeds
-// them before decoding it. It stores any message in a *Raw without decoding.
+// them before decoding it. It stores any message in a *Raw, or without a copy in *Parts, without
+// decoding, and sends an *Encoded as it is.
 func Codec(limits decode.Limits) encoding.CodecV2 {
 	return limitedCodec{encoding.GetCodecV2(grpcproto.Name), limits}
 }
@@ -19,15 +20,53 @@ func Codec(limits decode.Limits) encoding.CodecV2 {
 // Raw is an encoded message.
 type Raw struct{ Data []byte }
 
+// Parts is an encoded message in the parts in which gRPC has received it. They may be read until
+// Free.
+type Parts struct{ buffers mem.BufferSlice }
+
+// Len is the length of the message in bytes.
+func (p *Parts) Len() int { return p.buffers.Len() }
+
+// Slices returns the parts. The caller must not change them.
+func (p *Parts) Slices() [][]byte {
+	slices := make([][]byte, len(p.buffers))
+	for i, b := range p.buffers {
+		slices[i] = b.ReadOnlyData()
+	}
+	return slices
+}
+
+// Raw returns a copy of the message.
+func (p *Parts) Raw() *Raw { return &Raw{p.buffers.Materialize()} }
+
+// Free returns the memory to gRPC. The message is empty then.
+func (p *Parts) Free() {
+	p.buffers.Free()
+	p.buffers = nil
+}
+
 type limitedCodec struct {
 	encoding.CodecV2
 	limits decode.Limits
 }
 
+// Marshal encodes a message that is not encoded yet.
+func (c limitedCodec) Marshal(v any) (mem.BufferSlice, error) {
+	if e, ok := v.(*Encoded); ok {
+		return e.buffers, nil
+	}
+	return c.CodecV2.Marshal(v)
+}
+
 // Unmarshal decodes a message within the limits.
 func (c limitedCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	if raw, ok := v.(*Raw); ok {
-		raw.Data = data.Materialize()
+	switch v := v.(type) {
+	case *Raw:
+		v.Data = data.Materialize()
+		return nil
+	case *Parts:
+		data.Ref()
+		v.buffers = data
 		return nil
 	}
 	m, ok := v.(proto.Message)

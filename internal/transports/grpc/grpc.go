@@ -32,6 +32,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	_ "google.golang.org/grpc/health" // client-side health checks, named in serviceConfig
@@ -289,18 +290,24 @@ func (c *client) try(ctx context.Context, q *hook.Question) (*hook.Answer, error
 
 // call encodes, calls and decodes. It records the sizes in the span.
 func (c *client) call(ctx context.Context, q *hook.Question, options ...grpc.CallOption) (*hook.Answer, error) {
-	call, span := codec.New(q), trace.SpanFromContext(ctx)
-	if span.IsRecording() {
-		span.SetAttributes(attribute.Int("hookloop.hook.request_bytes", proto.Size(call.Request)))
+	request, err := codec.Encode(q)
+	if err != nil {
+		return nil, status.Errorf(codes.Internal, "encoding the request: %v", err)
 	}
-	raw, lease, err := c.receive(ctx, codec.Method(q.Kind, q.Op), call.Request, options)
+	span := trace.SpanFromContext(ctx)
+	if span.IsRecording() {
+		span.SetAttributes(attribute.Int("hookloop.hook.request_bytes", request.Size()))
+	}
+	response, lease, err := c.receive(ctx, codec.Method(q.Kind, q.Op), request, options)
 	if err != nil {
 		return nil, err
 	}
-	span.SetAttributes(attribute.Int("hookloop.hook.response_bytes", len(raw.Data)))
-	answer := c.answers.Get(q, raw.Data)
+	defer response.Free()
+	span.SetAttributes(attribute.Int("hookloop.hook.response_bytes", response.Len()))
+	answer := c.answers.Get(q, response.Slices()...)
 	if answer == nil {
-		if answer, err = c.decode(call, raw, lease); err != nil {
+		raw := response.Raw()
+		if answer, err = c.decode(request.Response, raw, lease); err != nil {
 			lease.Release()
 			return nil, err
 		}
@@ -311,11 +318,11 @@ func (c *client) call(ctx context.Context, q *hook.Question, options ...grpc.Cal
 }
 
 // decode decodes a response that differs from the previous one.
-func (c *client) decode(call codec.Call, raw *codec.Raw, lease *budget.Lease) (*hook.Answer, error) {
-	if err := raw.Build(call.Response, lease, c.memory.MessageLimit()); err != nil {
+func (c *client) decode(response proto.Message, raw *codec.Raw, lease *budget.Lease) (*hook.Answer, error) {
+	if err := raw.Build(response, lease, c.memory.MessageLimit()); err != nil {
 		return nil, c.decodeError(err)
 	}
-	answer, err := codec.Answer(call.Response)
+	answer, err := codec.Answer(response)
 	if err != nil {
 		return nil, &invalid{err}
 	}

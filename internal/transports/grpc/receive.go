@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 )
 
 const (
@@ -30,9 +29,9 @@ const (
 func (c *client) receive(
 	ctx context.Context,
 	method string,
-	request proto.Message,
+	request *codec.Encoded,
 	options []grpc.CallOption,
-) (*codec.Raw, *budget.Lease, error) {
+) (*codec.Parts, *budget.Lease, error) {
 	size := max(minReserveBytes, c.expected.Load())
 	if c.memory == nil {
 		size = MaxMessageBytes
@@ -50,13 +49,15 @@ func (c *client) receive(
 			}
 			return end, err
 		}
-		raw := &codec.Raw{}
+		response := &codec.Parts{}
 		limit := grpc.MaxCallRecvMsgSize(int(size))
-		err := c.connections.invoke(ctx, method, request, &reply{raw, begins}, append([]grpc.CallOption{limit}, options...))
+		limited := append([]grpc.CallOption{limit}, options...)
+		err := c.connections.invoke(ctx, method, request, &reply{response, begins}, limited)
 		if err == nil {
-			c.recordSize(int64(len(raw.Data)))
-			return raw, lease, nil
+			c.recordSize(int64(response.Len()))
+			return response, lease, nil
 		}
+		response.Free()
 		lease.Release()
 		var exhausted *budget.ExhaustedError
 		switch {
@@ -86,7 +87,7 @@ func (c *client) acquireLarge(ctx context.Context, size int64) (end func(), err 
 // reply receives a response. begins is called before it is read, end after it. An error of begins
 // ends the call.
 type reply struct {
-	*codec.Raw
+	*codec.Parts
 	begins func() (end func(), err error)
 }
 
@@ -115,7 +116,7 @@ func (r *reply) call(
 		}
 		defer end()
 	}
-	return stream.RecvMsg(r.Raw)
+	return stream.RecvMsg(r.Parts)
 }
 
 // recordSize updates the expected size. It follows large answers immediately, and small ones
