@@ -18,7 +18,7 @@ export interface ParentName {
 export interface Trigger {
   /** The controller's name. If it is empty, all controllers that the hook serves. */
   controllerName?: string;
-  /** The controller's kind. If it is empty, both kinds. */
+  /** The controller's kind. If it is empty, all kinds. */
   controllerKind?: ControllerKind;
   /** The parents by name. If the list is empty, labelSelector selects them. */
   parents?: readonly ParentName[];
