@@ -4,6 +4,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/hookloop/hookloop/internal/globallog"
 	"github.com/hookloop/hookloop/internal/manifests"
+	"github.com/hookloop/hookloop/internal/printable"
 	"github.com/hookloop/hookloop/internal/validate"
 	"github.com/spf13/cobra"
 )
@@ -68,7 +69,8 @@ func writeValidation(cmd *cobra.Command, report *validate.Report, output string,
 	faults := report.Errors()
 	warnings := len(report.Findings) - faults
 	if faults > 0 || strict && warnings > 0 {
-		return findings("%d errors and %d warnings in %d objects", faults, warnings, report.Objects)
+		return findings("%s and %s in %s", printable.Count(faults, "error"), printable.Count(warnings, "warning"),
+			printable.Count(report.Objects, "object"))
 	}
 	return nil
 }

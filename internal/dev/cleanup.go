@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hookloop/hookloop/internal/printable"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -190,7 +191,7 @@ func (s *session) removeMade(ctx context.Context) error {
 		}
 	}
 	if removed > 0 {
-		s.print.notef("%d objects removed that were created for parents", removed)
+		s.print.notef("removed: %s created for parents", printable.Count(removed, "object"))
 	}
 	return errors.Join(faults...)
 }

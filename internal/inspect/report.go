@@ -132,12 +132,12 @@ func (r *Report) sync(b *strings.Builder, s lastsync.Sync, now time.Time, paint 
 	fmt.Fprintf(b, "last sync  %s: %s, %s ago (%s)\n", clean(subject), paint(color, clean(s.Result)),
 		max(0, now.Sub(s.Time)).Round(time.Second), s.Time.Format(time.RFC3339))
 	if s.Hookless {
-		fmt.Fprintf(b, "           %s\n", counted(s.Writes, "write", "writes"))
+		fmt.Fprintf(b, "           %s\n", printable.Count(s.Writes, "write"))
 		r.took(b, s)
 		return
 	}
-	line := fmt.Sprintf("hook %s in %s, %s, %s", milliseconds(s.HookTime), counted(s.HookCalls, "call", "calls"),
-		counted(s.Writes, "write", "writes"), counted(s.Children, "child", "children"))
+	line := fmt.Sprintf("hook %s in %s, %s, %s", milliseconds(s.HookTime), printable.Count(s.HookCalls, "call"),
+		printable.Count(s.Writes, "write"), printable.Count(s.Children, "child", "children"))
 	fmt.Fprintf(b, "           %s%s\n", line, children(s))
 	r.took(b, s)
 }
@@ -174,13 +174,6 @@ func some(n int, what string) string {
 		return ""
 	}
 	return fmt.Sprintf("%d %s", n, what)
-}
-
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 func milliseconds(d time.Duration) string {

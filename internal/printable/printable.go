@@ -1,5 +1,5 @@
 // Package printable makes texts of others fit for a terminal: names, messages and attributes that
-// users and hooks write.
+// users and hooks write. It also writes numbers with their nouns.
 //
 // It is pure, and its tests are beside it.
 package printable

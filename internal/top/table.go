@@ -181,8 +181,9 @@ func (t *Table) Text() string {
 
 // leading draws the engines with controllers.
 func (t *Table) leading(b *strings.Builder) {
-	fmt.Fprintf(b, "%s, version %s, %.1f writes/s; cache %s in %.0f objects; over %s\n\n", engines(t.Engines),
-		printable.Text(t.Version, maxName), t.WritesPerSecond, bytesText(t.CacheBytes), t.CacheObjects,
+	fmt.Fprintf(b, "%s, version %s, %.1f writes/s; cache %s in %.0f objects; over %s\n\n",
+		printable.Count(t.Engines, "engine"), printable.Text(t.Version, maxName), t.WritesPerSecond,
+		bytesText(t.CacheBytes), t.CacheObjects,
 		time.Duration(t.Seconds*float64(time.Second)).Round(100*time.Millisecond))
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "CONTROLLER\tSYNCS/S\tQUEUE\tHOOK P50\tHOOK P99\tERRORS/S\tERRORS\tCIRCUITS\tREASON")
@@ -254,13 +255,6 @@ func trimmed(text string) string {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
 	return strings.Join(lines, "\n")
-}
-
-func engines(n int) string {
-	if n == 1 {
-		return "1 engine"
-	}
-	return fmt.Sprintf("%d engines", n)
 }
 
 // seconds formats a quantile with two digits.

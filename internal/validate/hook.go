@@ -6,6 +6,7 @@ import (
 
 	"github.com/hookloop/hookloop/internal/conformance"
 	"github.com/hookloop/hookloop/internal/manifests"
+	"github.com/hookloop/hookloop/internal/printable"
 )
 
 // hook asks the hook of the one controller, and reports the operations that it does not serve.
@@ -45,8 +46,8 @@ func (c *checker) hook(ctx context.Context, all []*manifests.Controller, o confo
 		}
 	}
 	if faults > 0 {
-		c.add(controller.Object, Error, "spec.hooks", "spec.hooks: the answers of the hook have %d faults: "+
-			"hookloop verify with the same files shows them", faults)
+		c.add(controller.Object, Error, "spec.hooks", "spec.hooks: the answers of the hook have %s: "+
+			"hookloop verify with the same files shows them", printable.Count(faults, "fault"))
 	}
 	return nil
 }
