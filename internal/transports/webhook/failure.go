@@ -4,6 +4,7 @@ import (
 	"compress/flate"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -65,14 +66,19 @@ var errNotHTTP1 = errors.New(
 	"net/http: HTTP/1.x transport connection broken: the server sent data before it had a request")
 
 // Cause returns the cause of a failed request. A url.Error would repeat the URL with its query. A
-// server for HTTP/2, such as a hook over gRPC, sends its settings immediately.
+// server for HTTP/2, such as a hook over gRPC, sends its settings immediately. A server without TLS
+// answers a handshake in plain text.
 func Cause(err error) error {
 	var failed *url.Error
 	if errors.As(err, &failed) {
 		err = failed.Err
 	}
-	if strings.HasPrefix(err.Error(), "readLoopPeekFailLocked: %!w") {
+	var notTLS tls.RecordHeaderError
+	switch {
+	case strings.HasPrefix(err.Error(), "readLoopPeekFailLocked: %!w"):
 		return errNotHTTP1
+	case errors.As(err, &notTLS) && string(notTLS.RecordHeader[:]) == "HTTP/":
+		return http.ErrSchemeMismatch
 	}
 	return err
 }
@@ -113,10 +119,14 @@ func (e *statusError) Error() string {
 // Code returns the status code, for the metrics' label.
 func (e *statusError) Code() string { return strconv.Itoa(e.status) }
 
-// responseError describes a status other than 200, with an excerpt of the response.
+// responseError describes a status other than 200, with an excerpt of the response. The bytes after
+// status 101 are not read: they are no response, and the context does not end their reader.
 func (c *client) responseError(response *http.Response) error {
-	// A read error is ignored, because the status is the error.
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBytes))
+	var body []byte
+	if response.StatusCode != http.StatusSwitchingProtocols {
+		// A read error is ignored, because the status is the error.
+		body, _ = io.ReadAll(io.LimitReader(response.Body, maxErrorBytes))
+	}
 	failure := c.fail(hook.Failed, &statusError{status: response.StatusCode, text: endpoint.Excerpt(body)})
 	if response.StatusCode == http.StatusTooManyRequests {
 		failure.Kind, failure.RetryAfter = hook.Throttled, min(retryAfter(response.Header, time.Now()),
