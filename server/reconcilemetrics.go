@@ -17,6 +17,7 @@ type reconcileMetrics struct {
 
 	duration, wait *prometheus.HistogramVec
 	references     *prometheus.GaugeVec
+	hung           *prometheus.GaugeVec
 }
 
 var _ host.Recorder = (*reconcileMetrics)(nil)
@@ -38,6 +39,10 @@ func newReconcileMetrics(
 		references: auto.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "hookloop_bound_references",
 			Help: "Number of reads that bring keys of controllers in Go back, by controller.",
+		}, []string{"controller"}),
+		hung: auto.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "hookloop_mappers_hung",
+			Help: "Mappers of controllers in Go that have not returned within 10 seconds, by controller.",
 		}, []string{"controller"}),
 	}
 }
@@ -62,4 +67,9 @@ func (m *reconcileMetrics) Reconciled(r host.Reconcile) {
 // Bound sets the number of bound references.
 func (m *reconcileMetrics) Bound(controller string, references int) {
 	m.references.WithLabelValues(controller).Set(float64(references))
+}
+
+// MappersHung sets the number of mappers that do not return.
+func (m *reconcileMetrics) MappersHung(controller string, calls int) {
+	m.hung.WithLabelValues(controller).Set(float64(calls))
 }

@@ -71,6 +71,14 @@ func (r *running[T]) Run(ctx context.Context) error {
 	return r.Runner.Run(ctx)
 }
 
+// Problems implements host.Troubled.
+func (r *running[T]) Problems() []string {
+	if t, ok := r.Runner.(host.Troubled); ok {
+		return t.Problems()
+	}
+	return nil
+}
+
 // own is the kind of the actor's objects.
 func (r *reconciler[T]) own() kind { return r.kinds[r.of.id] }
 

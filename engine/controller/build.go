@@ -125,6 +125,7 @@ type built[T Object] struct {
 	access     access
 	references *references.Store[Key]
 	failures   *mapperFailures
+	hung       *hungMappers
 	changes    changes
 	circuits   circuits
 }
@@ -139,6 +140,11 @@ func (c *Controller[T]) Build(h *host.Host, served host.Served, filled func()) (
 		h.CountCache("decoded-objects", processMemo.size)
 	}
 	b := &built[T]{Controller: c, host: h, resource: served[gvk], failures: newMapperFailures()}
+	b.hung = newHungMappers(h.Clock, func(calls int) {
+		if h.Recorder != nil {
+			h.Recorder.MappersHung(c.name, calls)
+		}
+	})
 	b.references = references.NewStore[Key](references.Limits{})
 	workers := c.workers
 	if workers <= 0 {
@@ -181,6 +187,9 @@ func (b *built[T]) Run(ctx context.Context) error {
 	return b.run.Run(ctx)
 }
 
+// Problems implements host.Troubled.
+func (b *built[T]) Problems() []string { return b.hung.problems() }
+
 // shown returns when the view of a resource shows all writes of the process to it.
 func (b *built[T]) shown(ctx context.Context, r object.Resource) error {
 	return b.host.Writes().Await(ctx, b.run, r)
@@ -214,7 +223,7 @@ func (b *built[T]) watch(served host.Served) error {
 		for _, m := range slices.Concat(w.mappers, b.bound) {
 			f, err := m.bind(&binding{
 				primary: b.resource, watched: r, reader: b.untracked(), index: b.addIndex,
-				follow: func(f mapper.Func[Key]) { b.run.Watch(b.resource, f) },
+				follow: func(f mapper.Func[Key]) { b.run.Watch(b.resource, f) }, hung: b.hung,
 			})
 			if err != nil {
 				return fmt.Errorf("watch of %s: %w", w.of, err)

@@ -12,7 +12,8 @@ import (
 
 // Mapper maps an event of a watched object to the keys that it affects. Mappers look at the old and
 // at the new state of the object. If a mapper fails or panics, the event is not lost: all keys are
-// reconciled, at the lowest priority.
+// reconciled, at the lowest priority. A function of a mapper that has not returned after 10 seconds
+// fails, too.
 type Mapper interface {
 	// bind returns the mapper's function for one watch of a running controller.
 	bind(b *binding) (mapFunc, error)
@@ -32,6 +33,8 @@ type binding struct {
 	// follow declares a function that is called for every event of the primary type, also for the
 	// initial ones, before the mapper is called for the first time.
 	follow func(mapper.Func[Key])
+	// hung are the mappers that do not return; nil: there is no limit of their time.
+	hung *hungMappers
 }
 
 // mapperFunc is a Mapper that is a function.
@@ -94,13 +97,14 @@ func Multi(all ...Mapper) Mapper {
 }
 
 // Map maps an object to the keys that a function returns. before is nil for an added object, now is
-// nil for a deleted one. A state that does not fit U is nil, too, and counts as a failure.
+// nil for a deleted one. A state that does not fit U is nil, too, and counts as a failure. The
+// context ends after 10 seconds.
 func Map[U Object](f func(ctx context.Context, r Reader, before, now U) ([]Key, error)) Mapper {
 	return mapperFunc(func(b *binding) (mapFunc, error) {
 		if err := fits(reflect.TypeFor[U](), b); err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, e cache.Event) ([]Key, error) {
+		return b.limited(f, func(ctx context.Context, e cache.Event) ([]Key, error) {
 			before, unfitBefore := decodeOrNil[U](e.Old)
 			now, unfit := decodeOrNil[U](e.New)
 			var keys []Key
@@ -109,7 +113,7 @@ func Map[U Object](f func(ctx context.Context, r Reader, before, now U) ([]Key, 
 				keys, err = f(ctx, b.reader, before, now)
 			}
 			return keys, errors.Join(unfitBefore, unfit, err)
-		}, nil
+		}), nil
 	})
 }
 

@@ -36,12 +36,16 @@ func (r results) Reconciled(one host.Reconcile) {
 
 func (r results) Bound(string, int) {}
 
+func (r results) MappersHung(string, int) {}
+
 // recorded is a Recorder that sends the reconciles.
 type recorded chan host.Reconcile
 
 func (r recorded) Reconciled(one host.Reconcile) { r <- one }
 
 func (r recorded) Bound(string, int) {}
+
+func (r recorded) MappersHung(string, int) {}
 
 // TestReconcilesAreRecorded with their object, the number of writes, attempts and faults.
 func TestReconcilesAreRecorded(t *testing.T) {

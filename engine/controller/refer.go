@@ -45,9 +45,9 @@ func ReferredBy[U Object](refers func(U) []Key) Mapper {
 		if err := fits(reflect.TypeFor[U](), b); err != nil {
 			return nil, err
 		}
-		return func(_ context.Context, e cache.Event) ([]Key, error) {
+		return b.limited(refers, func(_ context.Context, e cache.Event) ([]Key, error) {
 			return eachState(e, func(u U) ([]Key, error) { return refers(u), nil })
-		}, nil
+		}), nil
 	})
 }
 
@@ -62,7 +62,7 @@ func ByIndex[T, U Object, V comparable](i *Index[T, V], values func(U) []V) Mapp
 		if err := fits(reflect.TypeFor[U](), b); err != nil {
 			return nil, err
 		}
-		return func(_ context.Context, e cache.Event) ([]Key, error) {
+		return b.limited(values, func(_ context.Context, e cache.Event) ([]Key, error) {
 			return eachState(e, func(u U) ([]Key, error) {
 				var keys []Key
 				for _, v := range values(u) {
@@ -74,7 +74,7 @@ func ByIndex[T, U Object, V comparable](i *Index[T, V], values func(U) []V) Mapp
 				}
 				return keys, nil
 			})
-		}, nil
+		}), nil
 	})
 }
 

@@ -75,7 +75,7 @@ func SelectedBy[U Object](selection func(U) Selection) Mapper {
 		if err := fits(reflect.TypeFor[U](), b); err != nil {
 			return nil, err
 		}
-		return func(_ context.Context, e cache.Event) ([]Key, error) {
+		return b.limited(selection, func(_ context.Context, e cache.Event) ([]Key, error) {
 			return eachState(e, func(u U) ([]Key, error) {
 				s := selection(u)
 				if s.Selector == nil {
@@ -87,6 +87,6 @@ func SelectedBy[U Object](selection func(U) Selection) Mapper {
 				}
 				return keysOf(v.Select(s.Namespace, s.Selector)), nil
 			})
-		}, nil
+		}), nil
 	})
 }

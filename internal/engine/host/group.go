@@ -52,6 +52,12 @@ type Runner interface {
 	Run(ctx context.Context) error
 }
 
+// Troubled is a Runner that may run with problems.
+type Troubled interface {
+	// Problems returns one line for each.
+	Problems() []string
+}
+
 // Served are resources by their kinds.
 type Served map[schema.GroupVersionKind]object.Resource
 
@@ -81,6 +87,8 @@ type member struct {
 	settled bool
 	// problem is the reason why the controller does not run; empty if it runs.
 	problem string
+	// runner is the controller that runs, or has run last; nil before.
+	runner Runner
 }
 
 // Check returns the faults of declarations that are known without an API server. A nil scheme is
@@ -182,15 +190,27 @@ func (g *Group) Ready() bool {
 	})
 }
 
-// Problems returns the reasons why controllers do not run, one line for each.
+// Problems returns the reasons why controllers do not run, and the problems of those that run, one
+// line for each.
 func (g *Group) Problems() []string {
 	var all []string
 	for _, m := range g.members {
-		m.mu.Lock()
-		if m.problem != "" {
-			all = append(all, fmt.Sprintf("controller %q does not run: %s", m.Name(), m.problem))
+		all = append(all, m.problems()...)
+	}
+	return all
+}
+
+func (m *member) problems() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.problem != "" {
+		return []string{fmt.Sprintf("controller %q does not run: %s", m.Name(), m.problem)}
+	}
+	var all []string
+	if t, ok := m.runner.(Troubled); ok {
+		for _, problem := range t.Problems() {
+			all = append(all, fmt.Sprintf("controller %q: %s", m.Name(), problem))
 		}
-		m.mu.Unlock()
 	}
 	return all
 }
@@ -269,6 +289,9 @@ func (g *Group) run(ctx context.Context, m *member, served Served) (err error) {
 	if err != nil {
 		return err
 	}
+	m.mu.Lock()
+	m.runner = runner
+	m.mu.Unlock()
 	var wait sync.WaitGroup
 	defer wait.Wait()
 	defer cancel(nil)

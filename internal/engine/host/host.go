@@ -69,6 +69,9 @@ type Recorder interface {
 	Reconciled(r Reconcile)
 	// Bound is called after each reconcile with the number of bound references of all keys.
 	Bound(controller string, references int)
+	// MappersHung is called when the number of a controller's calls of mappers that do not return has
+	// changed.
+	MappersHung(controller string, calls int)
 }
 
 // Trigger is a request from outside of the cluster to reconcile objects.
