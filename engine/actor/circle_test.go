@@ -58,7 +58,7 @@ func shopKey(name string) controller.Key { return controller.Key{Namespace: "sho
 func within(t *testing.T, done func() error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, 20*time.Second, true,
+	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true,
 		func(context.Context) (bool, error) { last = done(); return last == nil, nil })
 	if err != nil {
 		t.Fatal(last)
@@ -123,4 +123,65 @@ func TestActionsOnTheObject(t *testing.T) {
 	within(t, says("named", `is invalid, expected a letter and up to 99 letters`))
 	controllertest.Create(env, needing("endless", ""))
 	within(t, says("endless", "20 actions in one reconcile have not reached the desired state; the next one is Count"))
+}
+
+// conditionSays returns a check for a text in the conditions of a Deployment.
+func conditionSays(env *controllertest.Env, name, reason, want string) func() error {
+	return func() error {
+		conditions := controllertest.Get[deployment](env, shopKey(name)).Status.Conditions
+		for _, c := range conditions {
+			if c.Reason == reason && strings.Contains(c.Message, want) {
+				return nil
+			}
+		}
+		return fmt.Errorf("conditions of %s are %v, want one with reason %s and %q", name, conditions, reason, want)
+	}
+}
+
+// TestMetCircle: a circle of objects that are met in turn is reported on each of them until one of
+// them ends it.
+func TestMetCircle(t *testing.T) {
+	env := controllertest.New(t, controllertest.Options{})
+	idle := stepper(func(actor.Context[deployment]) (*actor.Action[deployment], error) { return nil, nil })
+	env.Run(actor.New[deployment]("deployments", idle).DependsOn(actor.TypeOf[deployment]()).Dependencies(needs))
+	circle := map[string]string{"a": "b", "b": "c", "c": "a"}
+	for name := range circle {
+		controllertest.Create(env, needing(name, ""))
+	}
+	env.UntilQuiet(t.Context())
+	for name, other := range circle {
+		controllertest.Update(env, shopKey(name), func(d deployment) { d.Annotations["needs"] = other })
+	}
+	for name := range circle {
+		within(t, conditionSays(env, name, "Circle", "all dependencies are met: 1, but the dependencies of Deployment"))
+	}
+	controllertest.Update(env, shopKey("b"), func(d deployment) { d.Annotations["needs"] = "" })
+	within(t, conditionSays(env, "a", "AllMet", "all dependencies are met: 1"))
+	within(t, conditionSays(env, "c", "AllMet", "all dependencies are met: 1"))
+}
+
+// TestPanickingDependencies: an object with dependencies that panic is reported, and keeps neither
+// the objects of its type nor itself from their end.
+func TestPanickingDependencies(t *testing.T) {
+	env := controllertest.New(t, controllertest.Options{})
+	idle := stepper(func(actor.Context[deployment]) (*actor.Action[deployment], error) { return nil, nil })
+	env.Run(actor.New[deployment]("deployments", idle).DependsOn(actor.TypeOf[deployment]()).Dependencies(
+		func(d deployment) []actor.Dependency {
+			if d.Annotations["needs"] == "panic" {
+				panic("no luck")
+			}
+			return needs(d)
+		}))
+	controllertest.Create(env, needing("other", ""))
+	controllertest.Create(env, needing("bad", "panic"))
+	within(t, conditionSays(env, "bad", "DependenciesPanicked", "no luck"))
+	for _, name := range []string{"other", "bad"} {
+		controllertest.Delete[deployment](env, shopKey(name))
+		within(t, func() error {
+			if d, err := controllertest.Find[deployment](env, shopKey(name)); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("%s is still there: %v", name, d.Status.Conditions)
+			}
+			return nil
+		})
+	}
 }

@@ -168,9 +168,16 @@ type dependentType struct {
 	find func(r controller.Reader, value string) ([]Object, error)
 }
 
-// dependent returns the index of the objects of T by their dependencies.
+// dependent returns the index of the objects of T by their dependencies. An object with
+// dependencies that panic has none: its own reconcile reports the panic, and no other object waits
+// for its end.
 func (d *Declaration[T]) dependent() dependentType {
-	index := controller.NewIndex(d.name+" by dependency", func(o T) []string {
+	index := controller.NewIndex(d.name+" by dependency", func(o T) (values []string) {
+		defer func() {
+			if recover() != nil {
+				values = nil
+			}
+		}()
 		return indexValues(o.GetNamespace(), d.dependencies(o))
 	})
 	return dependentType{of: d.of, index: index, find: func(r controller.Reader, value string) ([]Object, error) {

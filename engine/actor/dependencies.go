@@ -44,10 +44,34 @@ func (r *run[T]) awaitDependencies(ctx context.Context) (bool, error) {
 	case len(problems) > 0:
 		return false, r.wait(ctx, problems)
 	}
-	message := fmt.Sprintf("all dependencies are met: %d", count)
-	return true, r.save(ctx, report.Condition{
-		Type: ConditionDependenciesMet, Status: metav1.ConditionTrue, Reason: reasonMet, Message: message,
-	})
+	return true, r.met(ctx, count)
+}
+
+// met records that the dependencies are met. A circle of them is reported: none of its objects ends
+// before all of them are deleted.
+func (r *run[T]) met(ctx context.Context, count int) error {
+	met := report.Condition{
+		Type: ConditionDependenciesMet, Status: metav1.ConditionTrue, Reason: reasonMet,
+		Message: fmt.Sprintf("all dependencies are met: %d", count),
+	}
+	// The reads are no references: a change of the circle changes the condition of the next object.
+	circle, err := r.circle(ctx, controller.Untracked(r.rt))
+	switch {
+	case err != nil:
+		return r.fail(ctx, "Dependencies", err)
+	case circle == "":
+		return r.save(ctx, met)
+	}
+	met.Reason = reasonCircle
+	met.Message += ", but the " + circle + "; none of the objects ends before all of them are deleted"
+	before := r.observed.ResourceVersion()
+	if err := r.save(ctx, met); err != nil {
+		return err
+	}
+	if r.observed.ResourceVersion() != before { // it is news
+		r.rt.Event(r.target, controller.Warning, reasonCircle, met.Message)
+	}
+	return nil
 }
 
 // declared returns the dependencies that an object declares. A panic becomes an error.
@@ -105,7 +129,7 @@ func (r *run[T]) find(d Dependency) (Object, *problem, error) {
 
 // wait records the missing dependencies on the object.
 func (r *run[T]) wait(ctx context.Context, problems []problem) error {
-	circle, err := r.circle(ctx)
+	circle, err := r.circle(ctx, r.rt)
 	if err != nil {
 		return r.fail(ctx, "Dependencies", err)
 	}
@@ -125,11 +149,11 @@ func (r *run[T]) wait(ctx context.Context, problems []problem) error {
 		notSynced(reasonWaiting, message))
 }
 
-// circle returns a text about the circle of objects of this type that the object waits for; empty
-// if there is none. Circles of several types do not pass Link.
-func (r *run[T]) circle(ctx context.Context) (string, error) {
+// circle returns a text about the circle of objects of this type that the object depends on;
+// empty if there is none. Circles of several types do not pass Link.
+func (r *run[T]) circle(ctx context.Context, reader controller.Reader) (string, error) {
 	circle, err := findCircle([]controller.Key{r.key}, maxChain,
-		func(key controller.Key) ([]controller.Key, error) { return r.chain(ctx, key) })
+		func(key controller.Key) ([]controller.Key, error) { return r.chain(ctx, reader, key) })
 	if errors.Is(err, errTooLarge) {
 		return "", nil //nolint:nilerr // a long chain is not a circle
 	}
@@ -144,10 +168,10 @@ func (r *run[T]) circle(ctx context.Context) (string, error) {
 }
 
 // chain returns the keys of the objects of this type that another one depends on.
-func (r *run[T]) chain(ctx context.Context, key controller.Key) ([]controller.Key, error) {
+func (r *run[T]) chain(ctx context.Context, reader controller.Reader, key controller.Key) ([]controller.Key, error) {
 	o := r.target
 	if key != r.key {
-		found, err := controller.Get[T](r.rt, key)
+		found, err := controller.Get[T](reader, key)
 		var invalid *controller.DecodeError
 		switch {
 		case controller.IsNotFound(err), errors.As(err, &invalid):
@@ -158,7 +182,10 @@ func (r *run[T]) chain(ctx context.Context, key controller.Key) ([]controller.Ke
 		o = found
 	}
 	dependencies, err := r.declared(ctx, o)
-	if err != nil {
+	switch {
+	case err != nil && key != r.key: // that object reports it
+		return nil, nil
+	case err != nil:
 		return nil, err
 	}
 	var keys []controller.Key

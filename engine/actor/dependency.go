@@ -126,6 +126,9 @@ const (
 	reasonCircle     = "Circle"
 )
 
+// reasonPanicked is the reason of Events about dependencies that panic.
+const reasonPanicked = "DependenciesPanicked"
+
 // problem is a dependency that is not met.
 type problem struct{ reason, message string }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/internal/panics"
 )
 
 // finalizeAction is the name of Finalize in metrics, Events and reasons.
@@ -18,8 +19,13 @@ const finalizeAction = "Finalize"
 var errNothingToWaitFor = errors.New("the actor is not done, but has read nothing through its context " +
 	"and has named no time (RequeueAfter), so that nothing brings the object back")
 
-// finalize finalizes the object when nothing depends on it.
+// finalize finalizes the object when nothing depends on it. A panic of its own dependencies is
+// reported, and does not hold it.
 func (r *run[T]) finalize(ctx context.Context) error {
+	_, undeclared := r.declared(ctx, r.target)
+	if undeclared != nil {
+		r.rt.Event(r.target, controller.Warning, reasonPanicked, undeclared.Error())
+	}
 	waiting, err := r.heldBy(ctx)
 	switch {
 	case err != nil:
@@ -43,7 +49,11 @@ func (r *run[T]) finalize(ctx context.Context) error {
 		return r.fail(ctx, finalizeAction, err)
 	case !done:
 		r.pending = true
-		return r.save(ctx, notSynced(reasonFinalizing, "Finalize is not done"))
+		message := "Finalize is not done"
+		if undeclared != nil {
+			message += "; its dependencies are not known: " + undeclared.Error()
+		}
+		return r.save(ctx, notSynced(reasonFinalizing, message))
 	}
 	return r.setFinalizer(ctx, plan.RemoveFinalizer)
 }
@@ -86,8 +96,11 @@ func (r *run[T]) heldBy(ctx context.Context) ([]string, error) {
 func (r *run[T]) dependsOn(ctx context.Context, wanted controller.Key) (bool, error) {
 	seen := map[controller.Key]bool{r.key: true}
 	for open := []controller.Key{r.key}; len(open) > 0 && len(seen) <= maxChain; open = open[1:] {
-		needed, err := r.chain(ctx, open[0])
-		if err != nil {
+		needed, err := r.chain(ctx, r.rt, open[0])
+		var panicked *panics.Error
+		switch {
+		case errors.As(err, &panicked): // reported with its object; it depends on nothing
+		case err != nil:
 			return false, err
 		}
 		for _, key := range needed {
