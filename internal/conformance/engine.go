@@ -86,8 +86,11 @@ func sameJSON(a, b json.RawMessage) bool {
 	return json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
 }
 
+// streamTries is how often a question is asked until a stream is open.
+const streamTries = 3
+
 // byEngine returns a function that asks by the engine's own client. Over a stream it asks up to
-// three times until one is open: without that, nothing is known about the hook's answer.
+// streamTries times until one is open: without that, nothing is known about the hook's answer.
 func (e *examiner) byEngine(mode string) func(context.Context, *hook.Question) *reply {
 	return func(ctx context.Context, q *hook.Question) *reply {
 		begun := time.Now()
@@ -96,7 +99,7 @@ func (e *examiner) byEngine(mode string) func(context.Context, *hook.Question) *
 			return &reply{unreachable: err.Error()}
 		}
 		answer, err := opened.Ask(ctx, q)
-		for n := 1; n < times && mode == streamMode && unreached(err); n++ {
+		for n := 1; n < streamTries && mode == streamMode && unreached(err); n++ {
 			begun = time.Now()
 			answer, err = opened.Ask(ctx, q)
 		}

@@ -14,9 +14,9 @@ import (
 // cancellations. A faster hook has nothing to end.
 const slowest = 200 * time.Millisecond
 
-// times is how often a finding about time must show, one after the other, so that a busy machine is
-// no fault.
-const times = 3
+// slowTries is how often a finding about time must show, one after the other, so that a busy
+// machine is no fault.
+const slowTries = 3
 
 // slow checks the end of calls that no caller waits for. A finding has a margin of several answer
 // times.
@@ -47,7 +47,7 @@ func (r *round) deadline(q *hook.Question) {
 	}
 	limit := r.fastest / 4
 	var late time.Duration
-	for range times {
+	for range slowTries {
 		r.report.Questions[r.over]++
 		got := client.askWithin(r.ctx, q, limit)
 		if got.answer == nil && !got.endless || got.took < 2*limit {
@@ -64,7 +64,7 @@ func (r *round) deadline(q *hook.Question) {
 func (r *round) cancellation(q *hook.Question) {
 	allowed := 4*r.fastest + 500*time.Millisecond
 	var took time.Duration
-	for range times {
+	for range slowTries {
 		r.report.Questions[r.over] += callers + 1
 		r.cancelled(q)
 		got := r.ask(r.ctx, q)
