@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -224,5 +225,32 @@ spec:
 	var fault *manifests.Error
 	if err := error(controllers[0].Errorf("spec.hooks", "is wrong")); !errors.As(err, &fault) || fault.Position.Line != 7 {
 		t.Errorf("got %v, want an *Error of line 7", err)
+	}
+}
+
+// TestNoRegularFile: a FIFO is refused rather than waited for, unless it is an open one.
+func TestNoRegularFile(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "a.yaml")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := manifests.Read(nil, fifo)
+	if want := fifo + ": is a FIFO, expected a file, a directory, or - for stdin"; err == nil || err.Error() != want {
+		t.Errorf("the error is %v, want %s", err, want)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close() //nolint:errcheck // it was only read
+	if _, err := w.WriteString(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}`); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	set, err := manifests.Read(nil, fmt.Sprintf("/dev/fd/%d", r.Fd()))
+	if err != nil || len(set.Objects) != 1 {
+		t.Errorf("an open pipe has the objects %+v, error %v, want one object", set, err)
 	}
 }

@@ -82,8 +82,11 @@ func files(path string) ([]string, error) {
 	if err != nil {
 		return nil, failed(path, err)
 	}
-	if !info.IsDir() {
+	switch {
+	case info.Mode().IsRegular() || isDescriptor(path):
 		return []string{path}, nil
+	case !info.IsDir(): // a FIFO would be waited for
+		return nil, fmt.Errorf("%s: is a %s, expected a file, a directory, or - for stdin", path, describe(info.Mode()))
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -99,6 +102,23 @@ func files(path string) ([]string, error) {
 		return nil, fmt.Errorf("%s: the directory has no .yaml, .yml or .json file", path)
 	}
 	return names, nil
+}
+
+// isDescriptor reports whether a path names an open file of the process, such as a pipe that a
+// shell made for <(command).
+func isDescriptor(path string) bool {
+	return path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/")
+}
+
+// describe names a type of file that is neither a regular file nor a directory.
+func describe(mode fs.FileMode) string {
+	switch {
+	case mode&fs.ModeNamedPipe != 0:
+		return "FIFO"
+	case mode&fs.ModeSocket != 0:
+		return "socket"
+	}
+	return "device"
 }
 
 // isManifest reports whether the name of a file in a directory is that of a manifest.
