@@ -145,6 +145,11 @@ func (o *Object) LastApplied() string {
 	return unpack(o.Raw(), o.body[o.size:])
 }
 
+// LastAppliedIs reports whether LastApplied is a text that is not empty. It takes no memory.
+func (o *Object) LastAppliedIs(text []byte) bool {
+	return o.carries && isPacked(o.Raw(), o.body[o.size:], text)
+}
+
 // HasLastApplied reports whether LastApplied is not empty.
 func (o *Object) HasLastApplied() bool { return o.carries }
 

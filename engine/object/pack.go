@@ -1,7 +1,10 @@
 package object
 
 import (
+	"bytes"
 	"encoding/binary"
+	"iter"
+	"strings"
 	"sync"
 )
 
@@ -78,19 +81,45 @@ func common(a, b []byte) int {
 // unpack returns the text that appendPacked has packed with the same base.
 func unpack(base, packed []byte) string {
 	length, packed := uvarint(packed)
-	text := make([]byte, 0, length)
-	for len(packed) > 0 {
-		var own, n, from int
-		own, packed = uvarint(packed)
-		text, packed = append(text, packed[:own]...), packed[own:]
-		if len(packed) == 0 {
-			break
-		}
-		n, packed = uvarint(packed)
-		from, packed = uvarint(packed)
-		text = append(text, base[from:from+n]...)
+	var text strings.Builder
+	text.Grow(length)
+	for part := range parts(base, packed) {
+		text.Write(part)
 	}
-	return string(text)
+	return text.String()
+}
+
+// isPacked reports whether appendPacked has packed a text with the same base. It takes no memory.
+func isPacked(base, packed, text []byte) bool {
+	length, packed := uvarint(packed)
+	if length != len(text) {
+		return false
+	}
+	for part := range parts(base, packed) {
+		if !bytes.HasPrefix(text, part) {
+			return false
+		}
+		text = text[len(part):]
+	}
+	return true
+}
+
+// parts yields the parts of a packed text; packed begins behind its length.
+func parts(base, packed []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for len(packed) > 0 {
+			var own, n, from int
+			own, packed = uvarint(packed)
+			if !yield(packed[:own]) || len(packed) == own {
+				return
+			}
+			n, packed = uvarint(packed[own:])
+			from, packed = uvarint(packed)
+			if !yield(base[from : from+n]) {
+				return
+			}
+		}
+	}
 }
 
 func uvarint(data []byte) (int, []byte) {

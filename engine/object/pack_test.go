@@ -16,6 +16,10 @@ func FuzzPack(f *testing.F) {
 		if got := unpack(base, packed); got != text {
 			t.Fatalf("got %q, want %q", got, text)
 		}
+		if !isPacked(base, packed, []byte(text)) || isPacked(base, packed, []byte(text+"x")) ||
+			text != "" && isPacked(base, packed, []byte("\x00"+text[1:])) != (text[0] == 0) {
+			t.Fatalf("isPacked does not distinguish %q from other texts", text)
+		}
 		if len(packed) > len(text)+16 {
 			t.Fatalf("%d bytes for a text of %d", len(packed), len(text))
 		}

@@ -18,8 +18,10 @@ import (
 // metadata.managedFields and without LastAppliedAnnotation. Members keep their order, and text its
 // escapes.
 type reader struct {
-	d   *jsontext.Decoder
-	out []byte
+	d *jsontext.Decoder
+	// source is what d reads.
+	source bytes.Buffer
+	out    []byte
 	// apiVersion and kind are empty if they are absent.
 	apiVersion, kind string
 	// metadata begins and ends at these places of out; both are 0 if it is absent.
@@ -52,7 +54,8 @@ func newReader(data []byte) *reader {
 			name: r.meta.name[:0], uid: r.meta.uid[:0], resourceVersion: r.meta.resourceVersion[:0],
 		},
 	}
-	r.d.Reset(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	r.source = *bytes.NewBuffer(data)
+	r.d.Reset(&r.source, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	return r
 }
 
@@ -61,7 +64,8 @@ func (r *reader) release() {
 	if cap(r.out)+cap(r.lastApplied)+cap(r.scratch)+cap(r.meta.name) > maxKept {
 		r.out, r.lastApplied, r.scratch, r.meta.name = nil, nil, nil, nil
 	}
-	r.d.Reset(bytes.NewBuffer(nil))
+	r.source = bytes.Buffer{}
+	r.d.Reset(&r.source)
 	readers.Put(r)
 }
 
@@ -224,7 +228,7 @@ func (r *reader) annotations() error {
 		}
 		if isLastApplied && value.Kind() == '"' {
 			r.out, r.carries = r.out[:start], true
-			r.lastApplied = append(r.lastApplied[:0], textOf(value)...)
+			r.lastApplied = appendText(r.lastApplied[:0], value)
 			return nil
 		}
 		r.out = appendCompact(r.out, value)
@@ -314,8 +318,13 @@ func textOf(quoted []byte) []byte {
 	if text := quoted[1 : len(quoted)-1]; bytes.IndexByte(text, '\\') < 0 && utf8.Valid(text) {
 		return text
 	}
-	text, _ := jsontext.AppendUnquote(nil, quoted) // the error is about invalid UTF-8, which is replaced
-	return text
+	return appendText(nil, quoted)
+}
+
+// appendText appends the text of a JSON string.
+func appendText(out, quoted []byte) []byte {
+	out, _ = jsontext.AppendUnquote(out, quoted) // the error is about invalid UTF-8, which is replaced
+	return out
 }
 
 // appendCompact appends valid JSON without the spaces between its tokens.

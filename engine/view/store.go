@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -87,23 +88,16 @@ func version(resourceVersion string) uint64 {
 
 // Replace puts a complete list in, as of resourceVersion, and returns the changes that lead to it.
 func (s *Store) Replace(objects []*object.Object, resourceVersion string) []Change {
-	next := make(group, len(objects))
-	for _, o := range objects {
-		next[idOf(o)] = o
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var changes []Change
-	for old := range s.all.all() {
-		if next[idOf(old)] == nil {
-			changes = append(changes, Change{old, nil})
-		}
+	for _, old := range s.missing(objects) {
+		s.replace(old, nil)
+		changes = append(changes, Change{old, nil})
 	}
-	for _, gone := range changes {
-		s.replace(gone.Old, nil)
-	}
-	for key, o := range next {
-		old := s.all.get(key)
+	changes = slices.Grow(changes, len(objects)-s.all.taken)
+	for _, o := range objects {
+		old := s.all.get(idOf(o))
 		if old != nil && old.UID() == o.UID() && old.ResourceVersion() == o.ResourceVersion() {
 			continue
 		}
@@ -113,6 +107,25 @@ func (s *Store) Replace(objects []*object.Object, resourceVersion string) []Chan
 	s.rv = max(s.rv, version(resourceVersion))
 	s.filled.Store(true)
 	return changes
+}
+
+// missing returns the objects of the store that a list lacks. For the first list, which may be
+// large, it takes no memory.
+func (s *Store) missing(list []*object.Object) []*object.Object {
+	if s.all.taken == 0 {
+		return nil
+	}
+	listed := make(map[id]struct{}, len(list))
+	for _, o := range list {
+		listed[idOf(o)] = struct{}{}
+	}
+	var missing []*object.Object
+	for old := range s.all.all() {
+		if _, ok := listed[idOf(old)]; !ok {
+			missing = append(missing, old)
+		}
+	}
+	return missing
 }
 
 // replace puts current in old's place, in all indexes. Both may be nil.

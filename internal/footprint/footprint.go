@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"time"
 )
 
 const (
@@ -20,14 +21,18 @@ const (
 	// Most of a large heap are bodies of cached objects, which have no pointers. A small heap has more
 	// garbage than content: there, frequent collections cost CPU and save little.
 	//
-	// A heap above huge is collected at growingPercent while it grows, as by the first lists: its peak
-	// is then little more than what it comes to. Later the percentage would only make each event more
-	// expensive, because a collection costs more in a larger heap.
-	huge, large                                  = 128 << 20, 32 << 20
-	growingPercent, largePercent, defaultPercent = 25, 50, 100
-	// growthShare is the share of the live heap, as one n-th, by which a growing heap has grown
-	// between two collections.
-	growthShare = 16
+	// A heap above huge is collected at startPercent at the start of the process, and at
+	// growingPercent while it grows later: its peak is then little more than what it comes to.
+	// Otherwise the percentage would only make each event more expensive, because a collection costs
+	// more in a larger heap.
+	huge, large                                                = 128 << 20, 32 << 20
+	startPercent, growingPercent, largePercent, defaultPercent = 15, 25, 50, 100
+	// A heap has grown if it is larger by one growthShare-th than when it had grown before. It grows
+	// until growingCollections have not found it larger: first syncs leave much garbage beside little
+	// that stays. The start is over after startCollections, or when a heap above large
+	// has rested.
+	growthShare                          = 16
+	startCollections, growingCollections = 24, 8
 )
 
 // CollectBySize lets the size of the live heap choose the percentage of garbage at which a
@@ -45,7 +50,31 @@ func isTuned() bool { return os.Getenv("GOGC") != "" }
 // calls it.
 type collector struct {
 	percent int
-	live    uint64 // after the collection before
+	growth  growth
+}
+
+// growth is the growth of the live heap since the start of the process.
+type growth struct {
+	grown   uint64    // live heap when it had grown last
+	since   int       // collections since then
+	started bool      // the start is over
+	last    time.Time // of the last collection
+}
+
+// next takes the live heap after a collection into account.
+func (g *growth) next(live uint64, now time.Time) {
+	rested := live > large && !g.last.IsZero() && now.Sub(g.last) >= restInterval
+	g.last = now
+	switch {
+	case live > g.grown+g.grown/growthShare:
+		g.grown, g.since = live, 0
+	case live < g.grown/2: // an increase is growth again
+		g.grown = live
+		fallthrough
+	default:
+		g.since = min(g.since+1, startCollections)
+	}
+	g.started = g.started || rested || g.since == startCollections
 }
 
 // mark is an object without references: a collection finds it unreachable.
@@ -58,19 +87,21 @@ func (c *collector) afterNext() {
 
 func (c *collector) tune() {
 	live := liveHeap()
-	want := percentFor(live, c.live, c.percent)
-	c.live = live
+	c.growth.next(live, time.Now())
+	want := percentFor(live, c.growth, c.percent)
 	if want != c.percent {
 		c.percent = want
 		debug.SetGCPercent(want)
 	}
 }
 
-// percentFor returns the percentage for a live heap that was before bytes after the collection
-// before. A heap that has become less than a quarter smaller than large keeps its percentage.
-func percentFor(live, before uint64, present int) int {
+// percentFor returns the percentage for a live heap. One that has become less than a quarter
+// smaller than large keeps its percentage.
+func percentFor(live uint64, g growth, present int) int {
 	switch {
-	case live > huge && live > before+before/growthShare:
+	case live > huge && !g.started:
+		return startPercent
+	case live > huge && g.since < growingCollections:
 		return growingPercent
 	case live > large, present < defaultPercent && live > large/4*3:
 		return largePercent

@@ -13,11 +13,14 @@ const maxKept = 64 << 10
 
 // Encode returns a value of decoded JSON as json.Marshal does: members in order of their names, and
 // the characters <, > and & escaped. Values of other types are left to json.Marshal.
-func Encode(v any) ([]byte, error) {
+func Encode(v any) ([]byte, error) { return Append(nil, v) }
+
+// Append is Encode that appends to out. After an error the result is nil.
+func Append(out []byte, v any) ([]byte, error) {
 	e := encoders.Get().(*encoder)
 	e.out, e.names = e.out[:0], e.names[:0]
 	err := e.value(v)
-	out := slices.Clone(e.out)
+	out = append(out, e.out...)
 	if cap(e.out) <= maxKept {
 		encoders.Put(e)
 	}

@@ -3,6 +3,7 @@ package plan
 import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/merge"
+	"github.com/hookloop/hookloop/internal/jsonmap"
 )
 
 // comparison is an observed child beside its desired state.
@@ -51,6 +52,23 @@ func (p *planner) comparison(c Child, o *object.Object) (v comparison, err error
 	return v, nil
 }
 
+// isApplied reports whether dynamic apply has nothing to do: the object's annotation has the
+// present desired state, and the object includes that. It compares texts, so that a start does not
+// decode and merge all children; false means that it is unknown.
+func (p *planner) isApplied(c Child, o *object.Object) (bool, error) {
+	if p.in.Apply.ServerSide || !o.HasLastApplied() || o.Applied(p.in.Apply.Manager) != nil {
+		return false, nil
+	}
+	desired, err := c.Map()
+	if err != nil {
+		return false, err
+	}
+	if p.text, err = jsonmap.Append(p.text[:0], desired); err != nil {
+		return false, err
+	}
+	return o.LastAppliedIs(p.text) && merge.Includes(o.Raw(), p.text), nil
+}
+
 // dropped returns the fields that a manager has applied by server-side apply and that are no longer
 // desired; nil if it has applied none. A record that cannot be read counts as none: the next apply
 // replaces it.
@@ -71,6 +89,16 @@ func dropped(o *object.Object, manager string, applied map[string]any) *merge.Ow
 // recreates nothing for that: a new child gets its annotation with its creation, and is applied in
 // place to record it in managedFields.
 func (p *planner) compare(c Child, o *object.Object, known ConvergedAt) error {
+	if known == (ConvergedAt{}) || known.Desired == c.Hash { // else the object has another record
+		same, err := p.isApplied(c, o)
+		if err != nil {
+			return err
+		}
+		if same {
+			p.converged(c, ConvergedAt{Desired: c.Hash, Version: VersionOf(o.ResourceVersion())})
+			return nil
+		}
+	}
 	v, err := p.comparison(c, o)
 	if err != nil {
 		return err

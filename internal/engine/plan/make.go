@@ -75,6 +75,8 @@ type planner struct {
 	result  Result
 	// heldBack names the first children with changes that are held back, each with its fields.
 	heldBack []string
+	// text is used again for the desired state of each child.
+	text []byte
 }
 
 // undesired deletes observed children that are neither desired nor to keep, each after those that
