@@ -10,15 +10,24 @@ import (
 
 // change is the difference between the set that the hook holds and a new set, and that new set.
 type change[O Observed] struct {
-	slots   map[uint32][]entry[O]
-	digest  digest
-	size    int
-	removed []*streamv1.Key
-	upserts []*streamv1.Upsert
-	fresh   map[hash]*peerObject[O] // objects that the hook does not hold yet
-	sent    map[hash]bool           // objects in the change, by hash
-	naming  naming
-	err     error
+	// slots is the new set, except for replaced.
+	slots    map[uint32][]entry[O]
+	replaced []replacement[O]
+	digest   digest
+	size     int
+	removed  []*streamv1.Key
+	upserts  []*streamv1.Upsert
+	fresh    map[hash]*peerObject[O] // objects that the hook does not hold yet
+	sent     map[hash]bool           // objects in the change, by hash
+	naming   naming
+	err      error
+}
+
+// replacement is an entry in the place of another one of the same name.
+type replacement[O Observed] struct {
+	slot  uint32
+	place int
+	entry entry[O]
 }
 
 // naming decides which objects a change names by hash instead of sending them.
@@ -58,7 +67,8 @@ func (b *peerState[O]) compute(base *peerSubject[O], slots []Slot[O], n naming) 
 }
 
 // slot adds the changes of one slot, and returns its new entries: the same slice if nothing
-// changed. It compares the equal ends of the lists by identity only.
+// changed, or if only a few entries are replaced. It compares the equal ends of the lists by
+// identity only.
 func (b *peerState[O]) slot(c *change[O], slot uint32, before []entry[O], objects []O) []entry[O] {
 	head, tail := agreement(before, objects)
 	if head == len(before) && head == len(objects) {
@@ -67,6 +77,9 @@ func (b *peerState[O]) slot(c *change[O], slot uint32, before []entry[O], object
 	if !sorted(objects[max(0, head-1):min(len(objects), len(objects)-tail+1)]) {
 		objects = ordered(objects)
 		head, tail = agreement(before, objects)
+	}
+	if b.replace(c, slot, before, objects, head, tail) {
+		return before
 	}
 	after := append(make([]entry[O], 0, len(objects)), before[:head]...)
 	old, fresh := before[head:len(before)-tail], objects[head:len(objects)-tail]
@@ -98,6 +111,36 @@ func (b *peerState[O]) slot(c *change[O], slot uint32, before []entry[O], object
 		after, fresh = append(after, entry[O]{fresh[0], k}), fresh[1:]
 	}
 	return append(after, before[len(before)-tail:]...)
+}
+
+// maxReplaced is the largest number of entries of a slot that are replaced without a copy of the
+// others.
+const maxReplaced = 64
+
+// replace adds the changes of a slot if both lists have the same names, and differ between their
+// equal ends in a few objects only. It reports whether that is so.
+func (b *peerState[O]) replace(
+	c *change[O], slot uint32, before []entry[O], objects []O, head, tail int,
+) bool {
+	if len(before) != len(objects) {
+		return false
+	}
+	var places []int
+	for i := head; i < len(objects)-tail; i++ {
+		if before[i].object == objects[i] {
+			continue
+		}
+		if len(places) == maxReplaced || compareObserved(before[i].object, objects[i]) != 0 {
+			return false
+		}
+		places = append(places, i)
+	}
+	for _, i := range places {
+		k := b.lookup(c, objects[i])
+		b.put(c, slot, before[i].known, k)
+		c.replaced = append(c.replaced, replacement[O]{slot, i, entry[O]{objects[i], k}})
+	}
+	return true
 }
 
 // agreement returns the number of equal entries at the beginnings of two lists, and at the ends of

@@ -83,7 +83,15 @@ func (b *peerState[O]) commit(name string, c *change[O]) *peerSubject[O] {
 	b.recent.MoveToFront(s.place)
 	before := s.slots
 	b.use(c.slots, before, +1)
+	for _, r := range c.replaced {
+		b.count(r.entry.known, +1)
+	}
 	b.use(before, c.slots, -1)
+	for _, r := range c.replaced {
+		place := &c.slots[r.slot][r.place]
+		b.count(place.known, -1)
+		*place = r.entry
+	}
 	b.bytes += (c.size - s.size) * entryBytes
 	s.slots, s.digest, s.size = c.slots, c.digest, c.size
 	return s
