@@ -46,8 +46,16 @@ func run(args []string) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(os.Stderr, "hookloop: "+oneLine(err))
+	fmt.Fprintln(os.Stderr, "hookloop: "+reason(ctx, err))
 	return exitCode(cmd, err)
+}
+
+// reason returns the line about an error of a command that has run with ctx, which a signal ends.
+func reason(ctx context.Context, err error) string {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return "interrupted by a signal before the end"
+	}
+	return oneLine(err)
 }
 
 // maxError bounds the line of an error, in characters.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
@@ -160,6 +161,40 @@ func TestStopBeforeStart(t *testing.T) {
 	}
 	if err := cmd.Wait(); err != nil || !waiting {
 		t.Errorf("SIGTERM ends it with %v (waited for the API server: %v), want exit code 0", err, waiting)
+	}
+}
+
+// TestInterrupted interrupts a command while it waits for its hook to listen.
+func TestInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	controller, started := filepath.Join(dir, "controller.yaml"), filepath.Join(dir, "started")
+	declared := `{"apiVersion": "metacontroller.k8s.io/v1alpha1", "kind": "CompositeController",
+		"metadata": {"name": "web"}, "spec": {"generateSelector": true,
+		"parentResource": {"apiVersion": "example.com/v1", "resource": "webs"}, "childResources": [],
+		"hooks": {"sync": {"grpc": {"target": "127.0.0.1:1", "insecure": true}}}}}`
+	if err := errors.Join(os.WriteFile(controller, []byte(declared), 0o600), syscall.Mkfifo(started, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	pipe, err := os.OpenFile(started, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pipe.Close() //nolint:errcheck // it was only read
+	cmd := exec.Command(binary, "verify", "-f", controller, "--", "sh", "-c", "echo >"+started+"; exec sleep 1000")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	if err := errors.Join(cmd.Start(), pipe.SetReadDeadline(time.Now().Add(time.Minute))); err != nil {
+		t.Fatal(err)
+	}
+	_, startErr := pipe.Read(make([]byte, 1))
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait() // the exit code follows
+	const want = "hookloop: interrupted by a signal before the end\n"
+	if startErr != nil || cmd.ProcessState.ExitCode() != exitNoAnswer || !strings.HasSuffix(stderr.String(), want) {
+		t.Errorf("the hook starts with %v; SIGINT ends it with %d and %q, want %d and %q", startErr,
+			cmd.ProcessState.ExitCode(), stderr.String(), exitNoAnswer, want)
 	}
 }
 
