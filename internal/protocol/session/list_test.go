@@ -68,3 +68,37 @@ func TestAnUnchangedListIsShared(t *testing.T) {
 		t.Error("a shorter list with the digest of the whole one is no error")
 	}
 }
+
+// TestSetsKeepNoRoom applies a snapshot with many objects in one slot and one in another. The lists
+// of the latter have no room for the former.
+func TestSetsKeepNoRoom(t *testing.T) {
+	const many = 1000
+	call, all := &streamv1.Call{}, digest{}
+	for i := range many + 1 {
+		slot := uint32(1 + i/many) //nolint:gosec // 1 or 2
+		raw, err := canonical.Marshal(encodeThing(child(i, 0)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = all.plus(entryHash(slot, hashOf(raw)))
+		up := &streamv1.Upsert{Slot: slot, Content: &streamv1.Upsert_Object{Object: raw}}
+		call.Upserts = append(call.Upserts, up)
+	}
+	call.Digest = all.wire()
+	got, missing, err := NewState(0).apply(nil, call)
+	if err != nil || missing != nil {
+		t.Fatal(missing, err)
+	}
+	for slot, want := range map[int]int{1: many, 2: 1} {
+		p := got.slots[slot]
+		if len(p.objects) != want || len(p.view) != want || max(cap(p.objects), cap(p.view)) > want+want/8+16 {
+			t.Errorf("slot %d has %d objects and %d messages with room for %d and %d, want %d", slot, len(p.objects),
+				len(p.view), cap(p.objects), cap(p.view), want)
+		}
+		for i, o := range p.objects {
+			if p.view[i] != o.message {
+				t.Fatalf("slot %d: message %d is not that of the object", slot, i)
+			}
+		}
+	}
+}

@@ -20,8 +20,8 @@ type storedObject struct {
 	uses int
 }
 
-// placed is the objects of one slot, ordered by namespace and name. Both slices are immutable;
-// requests share view.
+// placed is the objects of one slot, ordered by namespace and name, and their messages in the same
+// order. Both slices of a set are immutable; requests share view.
 type placed struct {
 	objects []*storedObject
 	view    []*hookv1.Object
@@ -70,60 +70,67 @@ func edited(base *set) *edit {
 	return e
 }
 
-// own returns the objects of a slot for modification, with capacity for more.
-func (e *edit) own(slot, more int) []*storedObject {
-	objects := e.slots[slot].objects
+// own returns the lists of a slot for modification, with capacity for more.
+func (e *edit) own(slot, more int) placed {
+	p := e.slots[slot]
 	if e.touched[slot] {
-		return objects
+		return p
 	}
 	e.touched[slot] = true
-	return append(make([]*storedObject, 0, len(objects)+more), objects...)
+	return placed{
+		objects: append(make([]*storedObject, 0, len(p.objects)+more), p.objects...),
+		view:    append(make([]*hookv1.Object, 0, len(p.view)+more), p.view...),
+	}
 }
 
 // remove removes an entry. If the entry does not exist, the digest will differ.
 func (e *edit) remove(key *streamv1.Key) {
 	slot := int(key.GetSlot())
-	objects := e.own(slot, 0)
-	if at, found := slices.BinarySearchFunc(objects, key, (*storedObject).compare); found {
-		e.digest = e.digest.minus(entryHash(key.GetSlot(), objects[at].hash))
-		objects = slices.Delete(objects, at, at+1)
+	p := e.own(slot, 0)
+	if at, found := slices.BinarySearchFunc(p.objects, key, (*storedObject).compare); found {
+		e.digest = e.digest.minus(entryHash(key.GetSlot(), p.objects[at].hash))
+		p.objects, p.view = slices.Delete(p.objects, at, at+1), slices.Delete(p.view, at, at+1)
 	}
-	e.slots[slot] = placed{objects: objects}
+	e.slots[slot] = p
 }
 
 // put adds an entry, or replaces the one with the same key.
 func (e *edit) put(slot uint32, o *storedObject, more int) {
-	objects := e.own(int(slot), more)
+	p := e.own(int(slot), more)
 	key := &streamv1.Key{Namespace: o.message.GetNamespace(), Name: o.message.GetName()}
-	at, found := len(objects), false
-	if at > 0 && objects[at-1].compare(key) >= 0 {
-		at, found = slices.BinarySearchFunc(objects, key, (*storedObject).compare)
+	at, found := len(p.objects), false
+	if at > 0 && p.objects[at-1].compare(key) >= 0 {
+		at, found = slices.BinarySearchFunc(p.objects, key, (*storedObject).compare)
 	}
 	if found {
-		e.digest = e.digest.minus(entryHash(slot, objects[at].hash))
-		objects[at] = o
+		e.digest = e.digest.minus(entryHash(slot, p.objects[at].hash))
+		p.objects[at], p.view[at] = o, o.message
 	} else {
-		objects = slices.Insert(objects, at, o)
+		p.objects, p.view = slices.Insert(p.objects, at, o), slices.Insert(p.view, at, o.message)
 	}
 	e.digest = e.digest.plus(entryHash(slot, o.hash))
-	e.slots[int(slot)] = placed{objects: objects}
+	e.slots[int(slot)] = p
 }
 
 // done returns the set after all changes.
 func (e *edit) done() *set {
 	for slot := range e.touched {
-		objects := e.slots[slot].objects
-		if len(objects) == 0 {
+		if p := e.slots[slot]; len(p.objects) == 0 {
 			delete(e.slots, slot)
-			continue
+		} else {
+			e.slots[slot] = placed{trimmed(p.objects), trimmed(p.view)}
 		}
-		view := make([]*hookv1.Object, len(objects))
-		for i, o := range objects {
-			view[i] = o.message
-		}
-		e.slots[slot] = placed{objects, view}
 	}
 	return &e.set
+}
+
+// trimmed returns a list without most of its unused capacity: a snapshot reserves room for all of
+// its objects in each slot.
+func trimmed[E any](list []E) []E {
+	if cap(list) <= len(list)+len(list)/8+16 {
+		return list
+	}
+	return slices.Clone(list)
 }
 
 // apply returns the set of a call, or a Nack if the state lacks something that the call refers to.
