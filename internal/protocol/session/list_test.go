@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"testing"
 
 	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
@@ -102,6 +103,52 @@ func TestSetsKeepNoRoom(t *testing.T) {
 			if p.view[i] != o.message {
 				t.Fatalf("slot %d: message %d is not that of the object", slot, i)
 			}
+		}
+	}
+}
+
+// TestAFewChangesCopyNoList changes some of the children of a parent, and asks about them. The
+// engine keeps its list of what the hook holds, unless many have changed, or one has come or gone.
+func TestAFewChangesCopyNoList(t *testing.T) {
+	e, h := direct(t, HookSettings{})
+	s := crowd(3 * maxReplaced)
+	list := func() *entry[*thing] {
+		e.Ask(s.question("s"))
+		exchange(t, e, h)
+		for _, entries := range e.peer.subjects["s"].slots {
+			if len(entries) > maxReplaced {
+				return &entries[0]
+			}
+		}
+		t.Fatal("the engine has no list of the children")
+		return nil
+	}
+	last := list()
+	for round, c := range []struct {
+		name           string
+		changed, added int
+		copied         bool
+	}{
+		{"no change", 0, 0, false}, {"one child", 1, 0, false}, {"some children", maxReplaced, 0, false},
+		{"many children", maxReplaced + 1, 0, true}, {"a further child", 1, 1, true}, {"a child less", 0, -1, true},
+	} {
+		s.children = slices.Clone(s.children)
+		for i := range c.changed {
+			s.children[2*i] = child(2*i, round+1)
+		}
+		for range c.added {
+			s.children = append(s.children, child(len(s.children), 0))
+		}
+		if c.added < 0 {
+			s.children = s.children[:len(s.children)+c.added]
+		}
+		now := list()
+		if got := now != last; got != c.copied {
+			t.Errorf("%s: the list was copied: %v, want %v", c.name, got, c.copied)
+		}
+		last = now
+		if counts := e.Counts(); counts.Snapshots != 1 || counts.Nacks != 0 {
+			t.Fatalf("%s: %+v, want one snapshot and no Nack", c.name, counts)
 		}
 	}
 }
