@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	"google.golang.org/protobuf/proto"
 )
 
 // Child is a desired object: a child of a composite's parent, an attachment of a decorator's
@@ -58,7 +59,10 @@ func (c Child) isPlain() bool { return c.Ready == nil && len(c.DependsOn) == 0 }
 // encode encodes a child. data is the JSON of its object; nil: not marshalled yet. The error names
 // the field at fault.
 func (c Child) encode(data []byte) (*hookv1.DesiredObject, error) {
-	out := &hookv1.DesiredObject{Encoding: hookv1.Encoding_ENCODING_JSON, Ready: c.Ready}
+	out := &hookv1.DesiredObject{Encoding: hookv1.Encoding_ENCODING_JSON}
+	if c.Ready != nil { // the message is kept longer than the function's variable has this value
+		out.Ready = proto.Bool(*c.Ready)
+	}
 	for i, d := range c.DependsOn {
 		if d.APIVersion == "" || d.Kind == "" || d.Name == "" {
 			return nil, fmt.Errorf("DependsOn[%d] has apiVersion %q, kind %q and name %q, expected those of a desired object",
