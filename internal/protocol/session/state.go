@@ -43,6 +43,9 @@ func NewState(limit int) *State {
 // Bytes returns the approximate memory of the state.
 func (m *State) Bytes() int { return m.bytes }
 
+// Len returns the number of subjects.
+func (m *State) Len() int { return len(m.subjects) }
+
 // subjectStates returns the subjects for a Welcome, most recently used first, as long as the
 // message has at most limit bytes; 0 means no limit. It drops the other subjects, and the engine
 // then drops them, too.

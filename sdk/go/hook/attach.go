@@ -65,6 +65,7 @@ func Attach(ctx context.Context, o AttachOptions, hooks ...Hook) error {
 	defer connection.Close() //nolint:errcheck // nothing can be done about it
 	a := &attachment{AttachOptions: o, connection: connection, client: streamv1.NewGatewayServiceClient(connection)}
 	a.streams = o.streams(ctx, provider, hooks)
+	defer a.streams.sessions.close()
 	a.run(ctx)
 	if !a.streams.running.wait(o.GracePeriod) {
 		o.Log.Warn("functions that do not end with their contexts are left behind")

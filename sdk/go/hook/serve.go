@@ -49,7 +49,9 @@ func Serve(ctx context.Context, o ServeOptions, hooks ...Hook) error {
 	o.Options = o.withDefaults()
 	provider := startTracing()
 	defer flush(o.Log)
-	server, err := o.newServer(provider)
+	calls := newUnary(callLog{o.Log})
+	defer calls.caches.clear()
+	server, err := o.newServer(provider, calls)
 	if err != nil {
 		return err
 	}
@@ -59,6 +61,7 @@ func Serve(ctx context.Context, o ServeOptions, hooks ...Hook) error {
 	}
 	o.warnIfUnauthenticated(o.Log, listener.Addr())
 	healthy, streams := health.NewServer(), o.streams(ctx, provider, hooks)
+	defer streams.sessions.close()
 	o.register(server, healthy, streams, hooks)
 	err = o.run(ctx, server, healthy, listener)
 	if !streams.running.wait(o.GracePeriod) {
@@ -68,7 +71,7 @@ func Serve(ctx context.Context, o ServeOptions, hooks ...Hook) error {
 }
 
 // newServer returns a server that authenticates, traces and limits calls.
-func (o *ServeOptions) newServer(provider trace.TracerProvider) (*grpc.Server, error) {
+func (o *ServeOptions) newServer(provider trace.TracerProvider, calls *unary) (*grpc.Server, error) {
 	security, err := o.credentials()
 	if err != nil {
 		return nil, err
@@ -84,7 +87,7 @@ func (o *ServeOptions) newServer(provider trace.TracerProvider) (*grpc.Server, e
 		grpc.Creds(security), grpc.InTapHandle(auth.admit),
 		grpc.StatsHandler(otelgrpc.NewServerHandler(otelgrpc.WithTracerProvider(provider),
 			otelgrpc.WithPropagators(propagators), otelgrpc.WithFilter(traced))),
-		grpc.UnaryInterceptor(newUnary(callLog{o.Log}).intercept),
+		grpc.UnaryInterceptor(calls.intercept),
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
 		grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connectionWindow),
 		grpc.ConnectionTimeout(handshakeTimeout), grpc.MaxHeaderListSize(maxHeader), grpc.MaxConcurrentStreams(maxStreams),

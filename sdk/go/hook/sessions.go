@@ -19,6 +19,8 @@ type sessions struct {
 	mu   sync.Mutex    // guards the fields below
 	idle []idleSession // the latest at the end
 	busy map[string]*exchange
+	// closed reports that no session is kept any more.
+	closed bool
 }
 
 // idleSession is a session without a stream.
@@ -31,10 +33,28 @@ type idleSession struct {
 type sessionState struct {
 	memory *session.State
 	limit  limiter
+	cache  *cacheMeter
+	// bytes and subjects are the metered size of memory.
+	bytes, subjects int
+}
+
+// meter records the present size.
+func (s *sessionState) meter() { s.record(s.memory.Bytes(), s.memory.Len()) }
+
+// drop records that nothing uses the state any more.
+func (s *sessionState) drop() { s.record(0, 0) }
+
+func (s *sessionState) record(bytes, subjects int) {
+	if bytes != s.bytes || subjects != s.subjects {
+		s.cache.add(bytes-s.bytes, subjects-s.subjects)
+		s.bytes, s.subjects = bytes, subjects
+	}
 }
 
 func newSessionState() *sessionState {
-	return &sessionState{memory: session.NewState(0), limit: make(limiter, session.DefaultCalls)}
+	return &sessionState{
+		memory: session.NewState(0), limit: make(limiter, session.DefaultCalls), cache: &sessionCaches,
+	}
 }
 
 // take returns the state of a session, for a stream that opens it; it is new if none exists. A
@@ -75,9 +95,14 @@ func (s *sessions) give(id string, x *exchange, left *sessionState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.busy[id] != x {
+		left.drop()
 		return
 	}
 	delete(s.busy, id)
+	if s.closed {
+		left.drop()
+		return
+	}
 	s.idle = append(s.idle, idleSession{id, left})
 	bytes := 0
 	for _, k := range s.idle {
@@ -85,6 +110,18 @@ func (s *sessions) give(id string, x *exchange, left *sessionState) {
 	}
 	for len(s.idle) > maxIdle || bytes > maxIdleBytes {
 		bytes -= s.idle[0].state.memory.Bytes()
+		s.idle[0].state.drop()
 		s.idle = slices.Delete(s.idle, 0, 1)
 	}
+}
+
+// close drops the idle sessions, and each other one when its stream ends.
+func (s *sessions) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, k := range s.idle {
+		k.state.drop()
+	}
+	s.idle = nil
 }

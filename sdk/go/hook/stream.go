@@ -110,6 +110,9 @@ type exchange struct {
 func (x *exchange) do(change func()) {
 	x.mu.Lock()
 	change()
+	if x.state != nil {
+		x.state.meter()
+	}
 	x.mu.Unlock()
 	select {
 	case x.wake <- struct{}{}:
@@ -273,6 +276,7 @@ func (x *exchange) call(ctx context.Context, w *session.Work) (proto.Message, er
 		trace.WithAttributes(semconv.RPCSystemGRPC, semconv.RPCService(service), semconv.RPCMethod(method)))
 	defer span.End()
 	cache, ok := w.Cache.(*callCache)
+	sessionCaches.looked(ok)
 	if !ok { // the first call about a parent
 		cache = &callCache{}
 	}

@@ -21,6 +21,7 @@ const (
 // number is bounded by maxUnaryBytes only. It is safe for concurrent use.
 type unaryCaches struct {
 	limit int
+	meter *cacheMeter
 
 	mu     sync.Mutex // guards the fields below
 	known  map[unaryKey]*list.Element
@@ -38,7 +39,7 @@ type unaryEntry struct {
 }
 
 func newUnaryCaches(limit int) *unaryCaches {
-	return &unaryCaches{limit: limit, known: map[unaryKey]*list.Element{}}
+	return &unaryCaches{limit: limit, meter: &unaryCacheMeter, known: map[unaryKey]*list.Element{}}
 }
 
 // about returns the subject of a request; ok is false if the request has no parent.
@@ -79,7 +80,9 @@ func (u *unaryCaches) call(
 func (u *unaryCaches) get(key unaryKey) *callCache {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if e := u.known[key]; e != nil {
+	e := u.known[key]
+	u.meter.looked(e != nil)
+	if e != nil {
 		return e.Value.(*unaryEntry).cache
 	}
 	return &callCache{newMessages: true}
@@ -100,14 +103,25 @@ func (u *unaryCaches) put(key unaryKey, cache *callCache) {
 		return
 	}
 	u.known[key] = u.recent.PushFront(entry)
+	u.meter.add(entry.bytes, 1)
 	for u.bytes += entry.bytes; u.bytes > u.limit; {
 		u.drop(u.recent.Back())
+	}
+}
+
+// clear drops everything, at the end of the server.
+func (u *unaryCaches) clear() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, e := range u.known {
+		u.drop(e)
 	}
 }
 
 func (u *unaryCaches) drop(e *list.Element) {
 	entry := e.Value.(*unaryEntry)
 	u.bytes -= entry.bytes
+	u.meter.add(-entry.bytes, -1)
 	u.recent.Remove(e)
 	delete(u.known, entry.key)
 }

@@ -24,6 +24,7 @@ Only the names in __all__ of hookloop, hookloop.crd and hookloop.testing are pub
 """
 
 from hookloop.attachment import Attachment, Backoff, Intercept, attach
+from hookloop.cachestats import CacheStats, all_cache_stats
 from hookloop.errors import (
     InvalidResponse,
     NotServed,
@@ -87,6 +88,7 @@ __all__ = [
     "Attachment",
     "Backoff",
     "BaseObject",
+    "CacheStats",
     "Child",
     "Composite",
     "Condition",
@@ -136,6 +138,7 @@ __all__ = [
     "TombstoneResponse",
     "Trigger",
     "TriggerError",
+    "all_cache_stats",
     "attach",
     "require_related",
     "serve",

@@ -1,11 +1,13 @@
 """The stream's state machine, with a minimal engine's side."""
 
 import contextlib
+import gc
 import random
 import unittest
 
 from google.protobuf.message import DecodeError
 
+from hookloop.cachestats import CacheStats, Meter, all_cache_stats
 from hookloop.composite.v1 import composite_pb2
 from hookloop.hook.v1 import object_pb2
 from hookloop.service import objects_by_slot
@@ -403,6 +405,29 @@ class States(unittest.TestCase):
         welcome = stream_pb2.Welcome()
         state.add_holdings(welcome, 1 << 20)
         self.assertEqual((state.bytes, len(welcome.subjects)), (0, 0))
+
+    def test_states_are_metered(self):
+        meter = Meter("test")
+        engine, state = Engine(), State(meter=meter)
+        hook = opened(engine, state)
+        for subject in "aab":
+            hook.answer(
+                hook.receive(engine.call(pods(1, 2), subject=subject)).call_id, b"", [b"x" * 100]
+            )
+        self.assertEqual(meter.stats(), CacheStats("test", state.bytes, 2, 1, 2))
+        hook.receive(Message(forget=stream_pb2.Forget(subjects=["a", "b"])))
+        self.assertEqual(meter.stats(), CacheStats("test", 0, 0, 1, 2))
+        self.assertEqual([stats.cache for stats in all_cache_stats()], ["sessions"])
+
+    def test_a_state_that_is_gone_is_not_metered(self):
+        meter = Meter("test")
+        engine, state = Engine(), State(meter=meter)
+        hook = opened(engine, state)
+        hook.receive(engine.call(pods(1, 2)))
+        self.assertEqual(meter.stats().entries, 1)
+        del hook, state
+        gc.collect()
+        self.assertEqual(meter.stats(), CacheStats("test", 0, 0, 0, 1))
 
     def test_eviction_is_reported(self):
         engine = Engine()

@@ -1,4 +1,5 @@
 /** Decoded objects, so that an object that several requests share is parsed once. */
+import { type CacheMeter, objectCache } from "./cachestats.js";
 import type { Object$ } from "./gen/hookloop/hook/v1/object_pb.js";
 
 /** The approximate memory of a parsed object, as a multiple of its JSON. */
@@ -17,29 +18,44 @@ export class Decoded<T extends object> {
   readonly #limit: number;
   #newer = new WeakMap<Object$, T>();
   #older = new WeakMap<Object$, T>();
-  /** The bytes that were added to the newer half. */
+  readonly #meter: CacheMeter;
+  /** The bytes and the number of values that were added to the newer half, and to the older one. */
   #bytes = 0;
+  #entries = 0;
+  #before = { bytes: 0, entries: 0 };
 
-  constructor(limit = DECODED_BYTES) {
+  constructor(limit = DECODED_BYTES, meter = objectCache) {
     this.#limit = limit;
+    this.#meter = meter;
   }
 
   /** Returns the value of a message, which make makes if necessary. */
   get(message: Object$, make: (message: Object$) => T): T {
     const known = this.#newer.get(message);
+    const older = known ?? this.#older.get(message);
+    this.#meter.looked(older !== undefined);
     if (known) {
       return known;
     }
-    const value = this.#older.get(message) ?? make(message);
+    const value = older ?? make(message);
     const bytes = FACTOR * message.body.length;
     if (bytes > this.#limit / 2) {
       return value;
     }
     if (this.#bytes + bytes > this.#limit / 2) {
-      [this.#older, this.#newer, this.#bytes] = [this.#newer, new WeakMap(), 0];
+      this.#age();
     }
     this.#newer.set(message, value);
     this.#bytes += bytes;
+    this.#entries++;
+    this.#meter.add(bytes, 1);
     return value;
+  }
+
+  /** Makes the newer half the older one. */
+  #age(): void {
+    this.#meter.add(-this.#before.bytes, -this.#before.entries);
+    this.#before = { bytes: this.#bytes, entries: this.#entries };
+    [this.#older, this.#newer, this.#bytes, this.#entries] = [this.#newer, new WeakMap(), 0, 0];
   }
 }

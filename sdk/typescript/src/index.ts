@@ -18,6 +18,8 @@
  */
 export { attach, Attachment } from "./attach.js";
 export type { AttachOptions, Backoff, Intercept } from "./attach.js";
+export { allCacheStats } from "./cachestats.js";
+export type { CacheStats } from "./cachestats.js";
 export { child, dependency } from "./child.js";
 export type { Child, ChildOptions, Dependency } from "./child.js";
 export { ConditionStatus, ControllerKind, EventType, Operator, Severity } from "./constants.js";

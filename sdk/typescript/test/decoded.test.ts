@@ -1,10 +1,25 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
+import { CacheMeter } from "../src/cachestats.js";
 import { Decoded } from "../src/decoded.js";
 import { ObjectSchema, type Object$ } from "../src/gen/hookloop/hook/v1/object_pb.js";
 
 const message = (bytes: number): Object$ => create(ObjectSchema, { body: new Uint8Array(bytes) });
+
+test("objects are metered, and at most the limit", () => {
+  const meter = new CacheMeter();
+  const decoded = new Decoded<object>(8000, meter);
+  const used = message(100);
+  decoded.get(used, () => ({}));
+  decoded.get(used, () => ({}));
+  decoded.get(message(10_000), () => ({}));
+  assert.deepEqual({ ...meter }, { bytes: 400, entries: 1, hits: 1, misses: 2 });
+  for (let other = 0; other < 100; other++) {
+    decoded.get(message(100), () => ({}));
+    assert.ok(meter.bytes <= 8000 && meter.bytes === 400 * meter.entries, `${meter.bytes} bytes`);
+  }
+});
 
 test("an object is decoded once while it is used", () => {
   const decoded = new Decoded<object>(8000);

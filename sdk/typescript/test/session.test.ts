@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, toBinary } from "@bufbuild/protobuf";
+import { allCacheStats, CacheMeter } from "../src/cachestats.js";
 import { decodeRequest, encodeResponse } from "../src/codec.js";
 import {
   SyncRequestSchema, SyncResponseSchema,
@@ -459,6 +460,27 @@ test("idle states are limited by number and size", () => {
   states.release("large", large);
   assert.equal(states.acquire("69", () => undefined).bytes, 0, "dropped because of the large one");
   assert.equal(states.acquire("large", () => undefined).bytes, 256 << 20);
+});
+
+test("states are metered until they are dropped", () => {
+  const meter = new CacheMeter();
+  const states = new SessionStates(undefined, meter);
+  const answer = (session: string): SessionState => {
+    const state = states.acquire(session, () => undefined);
+    state.answered(state.commit("p", { slots: new Map(), digest: 0n }), { items: [], digest: 0n, size: 10 });
+    return state;
+  };
+  for (let n = 0; n < 70; n++) {
+    states.release(`${n}`, answer(`${n}`));
+  }
+  assert.deepEqual({ ...meter }, { bytes: 640, entries: 64, hits: 0, misses: 70 });
+  states.release("69", answer("69"));
+  assert.deepEqual({ ...meter }, { bytes: 640, entries: 64, hits: 1, misses: 70 });
+  const alone = answer("");
+  assert.equal(meter.entries, 65);
+  states.release("", alone);
+  assert.deepEqual({ ...meter }, { bytes: 640, entries: 64, hits: 1, misses: 71 });
+  assert.deepEqual(allCacheStats().map(({ cache }) => cache), ["sessions", "objects"]);
 });
 
 test("the least recently used subject is evicted, and reported", () => {

@@ -6,6 +6,7 @@ from typing import Any, Optional
 
 from google.protobuf.message import DecodeError
 
+from hookloop.cachestats import SESSIONS, Meter
 from hookloop.hook.v1 import object_pb2
 from hookloop.rpc_status import Status
 from hookloop.session.desired import DesiredList
@@ -43,11 +44,17 @@ class State:
     """Subjects with their sets and last responses. It has each object once, also if several sets
     refer to it."""
 
-    def __init__(self, limit: int = MAX_STATE_BYTES):
-        self._limit = limit
+    def __init__(self, limit: int = MAX_STATE_BYTES, meter: Meter = SESSIONS):
+        self._limit, self._meter = limit, meter
         self.bytes = 0  # of the objects, each once, and of the desired lists
         self._subjects: OrderedDict[str, SubjectState] = OrderedDict()  # last used at the end
         self._objects: dict[bytes, SharedObject] = {}
+        meter.watch(self)
+
+    @property
+    def entries(self) -> int:
+        """The number of subjects."""
+        return len(self._subjects)
 
     def add_holdings(self, welcome: Any, limit: int) -> None:
         """Adds the subjects to a Welcome, last used first, as long as its message is at most limit
@@ -128,6 +135,7 @@ class State:
         return sent
 
     def _commit(self, call: Any, known: Optional[SubjectState], edit: Edit) -> SubjectState:
+        self._meter.looked(known is not None)
         subject = known or SubjectState(call.subject)
         self._subjects[subject.name] = subject
         self._subjects.move_to_end(subject.name)

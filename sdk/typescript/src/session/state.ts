@@ -3,6 +3,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import {
   type Call, type SubjectState as SubjectDigest, SubjectStateSchema,
 } from "../gen/hookloop/stream/v1/stream_pb.js";
+import { type CacheMeter, sessionCaches } from "../cachestats.js";
 import { encodeDigest, type Hash } from "./digest.js";
 import { fieldBytes } from "./fragment.js";
 import type { ItemList } from "./list.js";
@@ -26,14 +27,16 @@ export interface SubjectState {
  */
 export class SessionState {
   readonly #limit: number;
+  readonly #meter: CacheMeter;
   /** By subject, in the order of last use. */
   readonly #subjects = new Map<string, SubjectState>();
   readonly #objects = new Map<Hash, StoredObject>();
   /** The size of the distinct objects and of the lists. */
   #bytes = 0;
 
-  constructor(limit = STATE_BYTES) {
+  constructor(limit = STATE_BYTES, meter = sessionCaches) {
     this.#limit = limit;
+    this.#meter = meter;
   }
 
   /** The size of the state in bytes. */
@@ -69,6 +72,8 @@ export class SessionState {
   /** Stores a set for a subject. */
   commit(subject: string, next: ObservedSet): SubjectState {
     const known = this.#subjects.get(subject);
+    this.#meter.looked(known !== undefined);
+    this.#meter.add(0, known ? 0 : 1);
     const previous = known?.set;
     const state = known ?? { subject, set: next, calls: 0 };
     state.set = next;
@@ -82,7 +87,7 @@ export class SessionState {
   /** Stores the last response of a subject, unless the subject was forgotten. */
   answered(state: SubjectState, last: ItemList): void {
     if (this.#subjects.get(state.subject) === state) {
-      this.#bytes += last.size - (state.list?.size ?? 0);
+      this.#grow(last.size - (state.list?.size ?? 0));
       state.list = last;
     }
   }
@@ -92,7 +97,8 @@ export class SessionState {
     const state = this.#subjects.get(subject);
     if (state) {
       this.#use(state.set, undefined, -1);
-      this.#bytes -= state.list?.size ?? 0;
+      this.#grow(-(state.list?.size ?? 0));
+      this.#meter.add(0, -1);
       this.#subjects.delete(subject);
     }
   }
@@ -128,15 +134,20 @@ export class SessionState {
     }
   }
 
+  #grow(bytes: number): void {
+    this.#bytes += bytes;
+    this.#meter.add(bytes, 0);
+  }
+
   #count(object: StoredObject, by: number): void {
     if (object.uses === 0) {
       this.#objects.set(object.hash, object);
-      this.#bytes += object.size;
+      this.#grow(object.size);
     }
     object.uses += by;
     if (object.uses === 0) {
       this.#objects.delete(object.hash);
-      this.#bytes -= object.size;
+      this.#grow(-object.size);
     }
   }
 }
@@ -150,13 +161,15 @@ const [MAX_IDLE, MAX_IDLE_BYTES] = [64, 256 << 20];
  */
 export class SessionStates {
   readonly #limit: number | undefined;
+  readonly #meter: CacheMeter;
   /** By session ID, in the order of release. */
   readonly #idle = new Map<string, SessionState>();
   /** Callbacks by session ID. Each ends a stream, which releases the state. */
   readonly #used = new Map<string, () => void>();
 
-  constructor(limit?: number) {
+  constructor(limit?: number, meter = sessionCaches) {
     this.#limit = limit;
+    this.#meter = meter;
   }
 
   /**
@@ -166,10 +179,10 @@ export class SessionStates {
    */
   acquire(session: string, revoke: () => void): SessionState {
     if (session === "") {
-      return new SessionState(this.#limit);
+      return new SessionState(this.#limit, this.#meter);
     }
     this.#used.get(session)?.();
-    const state = this.#idle.get(session) ?? new SessionState(this.#limit);
+    const state = this.#idle.get(session) ?? new SessionState(this.#limit, this.#meter);
     this.#idle.delete(session);
     this.#used.set(session, revoke);
     return state;
@@ -177,6 +190,9 @@ export class SessionStates {
 
   /** Keeps a state for the next stream of the session. */
   release(session: string, state: SessionState): void {
+    if (session === "") {
+      state.clear();
+    }
     if (!this.#used.delete(session)) {
       return;
     }
@@ -188,6 +204,7 @@ export class SessionStates {
       }
       this.#idle.delete(oldest);
       bytes -= idle.bytes;
+      idle.clear();
     }
   }
 }
