@@ -32,7 +32,7 @@ const (
 	// that stays. The start is over after startCollections, or when a heap above large
 	// has rested.
 	growthShare                          = 16
-	startCollections, growingCollections = 24, 8
+	startCollections, growingCollections = 24, 3
 )
 
 // CollectBySize lets the size of the live heap choose the percentage of garbage at which a
