@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
@@ -26,6 +27,9 @@ type webhookClient struct {
 	url           string
 	authorization string
 	http          *http.Client
+	// gzip reports that the last response declared gzip for questions (RFC 7694), and refuted that
+	// the hook failed on one nevertheless.
+	gzip, refuted atomic.Bool
 }
 
 func newWebhookClient(t *target, m *material) *webhookClient {
@@ -52,17 +56,7 @@ func (c *webhookClient) ask(ctx context.Context, q *hook.Question) *reply {
 	defer func() { r.took = time.Since(begun) }()
 	body := webhook.Encode(q, c.target.version)
 	var connected connection
-	request, err := http.NewRequestWithContext(connected.trace(ctx), http.MethodPost, c.url, bytes.NewReader(body))
-	if err != nil {
-		r.unreachable = err.Error()
-		return r
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Accept-Encoding", "gzip") // as the engine's client
-	if c.authorization != "" {
-		request.Header.Set("Authorization", c.authorization)
-	}
-	response, err := c.http.Do(request)
+	response, err := c.post(connected.trace(ctx), r, body)
 	switch {
 	case err != nil && ctx.Err() != nil && !connected.got.Load():
 		r.unreachable = fmt.Sprintf("%s %s", noConnection, c.target.timeout)
@@ -79,6 +73,51 @@ func (c *webhookClient) ask(ctx context.Context, q *hook.Question) *reply {
 	}
 	c.read(r, q, response, data)
 	return r
+}
+
+// post posts a question. It is compressed if the hook declares gzip, whatever its size, and
+// repeated without compression if the hook fails.
+func (c *webhookClient) post(ctx context.Context, r *reply, body []byte) (*http.Response, error) {
+	if !c.gzip.Load() || c.refuted.Load() {
+		return c.send(ctx, body, "")
+	}
+	compressed, err := c.send(ctx, webhook.Compress(body), "gzip")
+	got := ""
+	switch {
+	case err != nil && ctx.Err() != nil, err == nil && compressed.StatusCode < http.StatusBadRequest:
+		return compressed, err
+	case err != nil:
+		got = err.Error()
+	default:
+		got = fmt.Sprintf("status %d", compressed.StatusCode)
+		compressed.Body.Close() //nolint:errcheck // the body is discarded
+	}
+	response, err := c.send(ctx, body, "")
+	if err == nil && response.StatusCode < http.StatusBadRequest && !c.refuted.Swap(true) {
+		r.fault(ruleEncoding, "Accept-Encoding: gzip in a response, and a question that was compressed so got %s", got)
+	}
+	return response, err
+}
+
+// send posts a question in a coding, and notes what the response declares.
+func (c *webhookClient) send(ctx context.Context, body []byte, coding string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept-Encoding", "gzip") // as the engine's client
+	if coding != "" {
+		request.Header.Set("Content-Encoding", coding)
+	}
+	if c.authorization != "" {
+		request.Header.Set("Authorization", c.authorization)
+	}
+	response, err := c.http.Do(request)
+	if err == nil {
+		c.gzip.Store(webhook.AcceptsGzip(response.Header))
+	}
+	return response, err
 }
 
 // connectionError records a call without a response.

@@ -1,17 +1,20 @@
 package conformance
 
 import (
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
@@ -138,7 +141,7 @@ type webhookResponse struct {
 // sync. A change that returns false ends the connection.
 func serveWebhook(t *testing.T, change func(*http.Request, *webhookResponse) bool) string {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+	return serveWebhookFrom(t, func(request *http.Request) *webhookResponse {
 		out := &webhookResponse{status: http.StatusOK, header: http.Header{"Content-Type": {"application/json"}}}
 		out.body = webhookAnswer(request)
 		if out.body == nil {
@@ -147,6 +150,15 @@ func serveWebhook(t *testing.T, change func(*http.Request, *webhookResponse) boo
 		if change != nil && !change(request, out) {
 			panic(http.ErrAbortHandler)
 		}
+		return out
+	})
+}
+
+// serveWebhookFrom serves a webhook with a function.
+func serveWebhookFrom(t *testing.T, respond func(*http.Request) *webhookResponse) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		out := respond(request)
 		for name, values := range out.header {
 			w.Header()[name] = values
 		}
@@ -155,6 +167,30 @@ func serveWebhook(t *testing.T, change func(*http.Request, *webhookResponse) boo
 	}))
 	t.Cleanup(server.Close)
 	return server.URL + "/sync"
+}
+
+// serveDecompressing serves a good webhook that declares gzip for its questions, and counts those
+// that are compressed. If it cannot read them, it answers them with a status.
+func serveDecompressing(t *testing.T, reads bool, compressed *atomic.Int64, code int) string {
+	t.Helper()
+	return serveWebhookFrom(t, func(request *http.Request) *webhookResponse {
+		out := &webhookResponse{status: http.StatusOK, header: http.Header{
+			"Content-Type": {"application/json"}, "Accept-Encoding": {"gzip"},
+		}}
+		if request.Header.Get("Content-Encoding") == "gzip" {
+			compressed.Add(1)
+			plain, err := gzip.NewReader(request.Body)
+			if err != nil || !reads {
+				out.status, out.body = code, []byte("the question is not JSON")
+				return out
+			}
+			request.Body = io.NopCloser(plain)
+		}
+		if out.body = webhookAnswer(request); out.body == nil {
+			out.status, out.body = http.StatusInternalServerError, []byte(errParent.Error())
+		}
+		return out
+	})
 }
 
 // webhookAnswer returns the good hook's answer, or nil for an error.

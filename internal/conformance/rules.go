@@ -72,7 +72,7 @@ var rules = []Rule{
 	{ruleNoUnary, Note, "unary calls beside the stream: mode Unary and tools such as grpcurl need them"},
 	{ruleCallFailed, Fault, "an answer to a valid parent"},
 	{ruleTimedOut, Fault, "an answer within the timeout"},
-	{ruleEncoding, Fault, "UTF-8 JSON, compressed only as the caller accepts it"},
+	{ruleEncoding, Fault, "UTF-8 JSON, compressed only as the receiver declares it, in both directions"},
 	{ruleNotUTF8, Fault, "UTF-8: the engine replaces other bytes by U+FFFD"},
 	{ruleMalformed, Fault, "one JSON object, without a byte order mark"},
 	{ruleDuplicateKey, Fault, "each key of a JSON object once: of two, one is lost"},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -103,6 +104,32 @@ func TestNotesOfWebhooks(t *testing.T) {
 			report := verify(t, Options{Addresses: both(serveWebhook(t, test.change)), Version: "v1"})
 			if diff := cmp.Diff([]string{test.want}, ids(report, Note)); diff != "" || report.Faults() > 0 {
 				t.Errorf("notes (-want +got):\n%s\n%s", diff, text(t, report))
+			}
+		})
+	}
+}
+
+// TestGzipQuestions has webhooks that declare that they accept gzip: one decompresses its
+// questions, the others take them for JSON.
+func TestGzipQuestions(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		reads  bool // the hook decompresses its questions
+		status int  // of a question that it cannot read
+		want   []string
+	}{
+		{"decompressed", true, 0, nil},
+		{"taken for JSON", false, http.StatusInternalServerError, []string{ruleEncoding}},
+		{"refused", false, http.StatusUnsupportedMediaType, []string{ruleEncoding}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var compressed atomic.Int64
+			url := serveDecompressing(t, test.reads, &compressed, test.status)
+			report := verify(t, Options{Addresses: []string{url}, Version: "v2", Parent: file(t, smallParent)})
+			if diff := cmp.Diff(test.want, ids(report, Fault)); diff != "" || compressed.Load() == 0 {
+				t.Errorf("%d compressed questions; faults (-want +got):\n%s\n%s", compressed.Load(), diff, text(t, report))
 			}
 		})
 	}

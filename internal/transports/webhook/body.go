@@ -19,6 +19,8 @@ const (
 type requestBody struct {
 	text     []byte
 	inserted []insertion
+	// coding is the content coding; empty for none.
+	coding string
 }
 
 // insertion is text that belongs into a body.

@@ -126,9 +126,29 @@ func proxy(r *http.Request) (*url.URL, error) {
 	return http.ProxyFromEnvironment(r)
 }
 
-// post sends a question. If the hook rejects the credentials and new ones exist, post repeats the
-// call once.
+// post sends a question, compressed if the hook has declared that it accepts that. It repeats the
+// call once without compression if the hook may have failed because of it.
 func (c *client) post(ctx context.Context, body *requestBody, tag string) (*http.Response, error) {
+	request := c.coding.compressed(body)
+	response, err := c.postAuthorized(ctx, request, tag)
+	if err != nil {
+		c.coding.failed(request)
+		return nil, err
+	}
+	if !c.coding.note(request, response) {
+		return response, nil
+	}
+	response.Body.Close() //nolint:errcheck // the body is discarded
+	response, err = c.postAuthorized(ctx, body, tag)
+	if err == nil {
+		c.coding.note(body, response)
+	}
+	return response, err
+}
+
+// postAuthorized sends a question. If the hook rejects the credentials and new ones exist, it
+// repeats the call once.
+func (c *client) postAuthorized(ctx context.Context, body *requestBody, tag string) (*http.Response, error) {
 	response, used, err := c.send(ctx, body, tag)
 	if used == nil || !authRejected(ctx, response, err) {
 		return response, err
@@ -201,8 +221,8 @@ func template(address *url.URL) (*http.Request, error) {
 }
 
 // headers is the number of header fields that a request may have: those of the template, of the
-// trace and baggage, credentials, If-None-Match and Idempotency-Key.
-const headers = 8
+// trace and baggage, credentials, Content-Encoding, If-None-Match and Idempotency-Key.
+const headers = 9
 
 // request makes the POST of a body. Some hooks need the length, and net/http needs
 // another reader for each try.
@@ -214,6 +234,9 @@ func (c *client) request(ctx context.Context, body *requestBody) (request *http.
 	}
 	request.Header = make(http.Header, headers)
 	maps.Copy(request.Header, c.template.Header)
+	if body.coding != "" {
+		request.Header.Set("Content-Encoding", body.coding)
+	}
 	return request, nil
 }
 

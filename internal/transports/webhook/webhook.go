@@ -52,6 +52,7 @@ type client struct {
 	strict      bool
 	timeout     time.Duration
 	connections *connections
+	coding      coding
 	etags       *etagCache
 	decoded     *answers.Cache
 	memory      *budget.Share // for reading and decoding answers; nil means no limit

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -108,6 +111,27 @@ func TestMapInput(t *testing.T) {
 		serveMap(w, httptest.NewRequest(http.MethodPost, "/map", strings.NewReader(body)))
 		if w.Code != http.StatusBadRequest {
 			t.Errorf("%q is answered %d, want 400", body, w.Code)
+		}
+	}
+}
+
+// TestDecompressing asks with a compressed question, and with one that is none.
+func TestDecompressing(t *testing.T) {
+	var body bytes.Buffer
+	compressed := gzip.NewWriter(&body)
+	if _, err := io.WriteString(compressed, `{"parent":`+parent+`}`); err != nil {
+		t.Fatal(err)
+	}
+	if err := compressed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]int{body.String(): http.StatusOK, "{}": http.StatusBadRequest} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader(text))
+		r.Header.Set("Content-Encoding", "gzip")
+		decompressing(&crowds{}).ServeHTTP(w, r)
+		answered := want != http.StatusOK || w.Body.String() == answer
+		if w.Code != want || w.Header().Get("Accept-Encoding") != "gzip" || !answered {
+			t.Errorf("got %d %v %s, want %d", w.Code, w.Header(), w.Body, want)
 		}
 	}
 }

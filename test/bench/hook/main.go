@@ -25,10 +25,11 @@ func main() {
 	o := hook.ServeOptions{Listening: listening}
 	o.AddFlags(flag.CommandLine)
 	webhook := flag.Bool("webhook", false, "serve a JSON webhook; otherwise gRPC")
+	compressed := flag.Bool("gzip", false, "declare that the webhook accepts requests that are compressed by gzip")
 	profile := flag.String("profile", "", "file for a CPU profile of the whole run; empty for none")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	err := profiled(*profile, func() error { return serve(ctx, o, *webhook) })
+	err := profiled(*profile, func() error { return serve(ctx, o, *webhook, *compressed) })
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -55,13 +56,13 @@ func profiled(file string, do func() error) (err error) {
 
 func listening(at net.Addr) { fmt.Printf("listening on %s\n", at) }
 
-func serve(ctx context.Context, o hook.ServeOptions, webhook bool) error {
+func serve(ctx context.Context, o hook.ServeOptions, webhook, compressed bool) error {
 	if flag.NArg() > 0 {
 		return errors.New("unexpected arguments; expected flags only")
 	}
 	c := &crowds{}
 	if webhook {
-		return serveWebhook(ctx, o.Listen, c)
+		return serveWebhook(ctx, o.Listen, c, compressed)
 	}
 	return hook.Serve(ctx, o, hook.Composite{Sync: c.sync, Customize: customize}, hook.Mapper{Map: mapInput})
 }

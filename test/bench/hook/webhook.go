@@ -1,6 +1,7 @@
 package main
 
 import (
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,16 +12,20 @@ import (
 	"time"
 )
 
-// serveWebhook serves until ctx is cancelled.
-func serveWebhook(ctx context.Context, listen string, c *crowds) error {
+// serveWebhook serves until ctx is cancelled. If compressed is set, it accepts compressed requests.
+func serveWebhook(ctx context.Context, listen string, c *crowds, compressed bool) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
 	if err != nil {
 		return err
 	}
-	handler := http.NewServeMux()
-	handler.Handle("/", c)
-	handler.HandleFunc("/map", serveMap)
-	handler.HandleFunc("/customize", serveCustomize)
+	mux := http.NewServeMux()
+	mux.Handle("/", c)
+	mux.HandleFunc("/map", serveMap)
+	mux.HandleFunc("/customize", serveCustomize)
+	handler := http.Handler(mux)
+	if compressed {
+		handler = decompressing(mux)
+	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
@@ -37,6 +42,22 @@ func serveWebhook(ctx context.Context, listen string, c *crowds) error {
 		return err
 	}
 	return nil
+}
+
+// decompressing declares that requests may be compressed by gzip, and decompresses them.
+func decompressing(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Accept-Encoding", "gzip")
+		if r.Header.Get("Content-Encoding") == "gzip" {
+			plain, err := gzip.NewReader(r.Body)
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			r.Body = io.NopCloser(plain)
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // ServeHTTP answers one question of the webhook.

@@ -42,6 +42,8 @@ type options struct {
 	// bytes is the length of a child's data.
 	bytes int
 	json  bool
+	// gzip reports that the webhook accepts compressed requests.
+	gzip bool
 	// svg is a folder for pictures; empty for none.
 	svg string
 	// profile is a folder for CPU profiles of the engine; empty for none.
@@ -66,6 +68,7 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.rounds, "rounds", 30, "children that are edited, one after the other")
 	flags.IntVar(&o.idle, "idle", 10, "syncs without an effect of the parent with many children")
 	flags.IntVar(&o.bytes, "bytes", 900, "length of a child's data")
+	flags.BoolVar(&o.gzip, "gzip", false, "the webhook accepts requests that are compressed by gzip")
 	flags.BoolVar(&o.json, "json", false, "print JSON instead of tables")
 	flags.StringVar(&o.svg, "svg", "", "folder for the curves as SVG files")
 	flags.StringVar(&o.profile, "profile", "",

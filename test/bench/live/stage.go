@@ -91,7 +91,7 @@ func (s *stage) open(ctx context.Context) (err error) {
 func (s *stage) startHook(ctx context.Context) (err error) {
 	args := []string{"--listen", "127.0.0.1:0"}
 	if s.transport == webhook || s.isBare() {
-		args = append(args, "--webhook")
+		args = append(args, "--webhook", fmt.Sprint("--gzip=", s.gzip))
 	}
 	if s.profile != "" {
 		if err := os.MkdirAll(s.profile, 0o750); err != nil {
