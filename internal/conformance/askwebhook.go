@@ -66,7 +66,10 @@ func (c *webhookClient) ask(ctx context.Context, q *hook.Question) *reply {
 		return r
 	}
 	defer response.Body.Close() //nolint:errcheck // the answer has been read
-	data, err := io.ReadAll(io.LimitReader(response.Body, webhook.MaxAnswerBytes+1))
+	var data []byte
+	if response.StatusCode != http.StatusSwitchingProtocols { // the context does not end its reader
+		data, err = io.ReadAll(io.LimitReader(response.Body, webhook.MaxAnswerBytes+1))
+	}
 	if err != nil {
 		r.connectionError(ctx, err)
 		return r
