@@ -41,7 +41,7 @@ func TestRunsDoNotMultiply(t *testing.T) {
 	exchange(t, e, h)
 	e.Outcomes()
 	held := e.peer.subjects["s"].list
-	e.settings.MessageBytes = 3 * uint64(held.bytes())
+	e.settings.MessageBytes = 3 * uint64(held.size)
 	for name, pieces := range map[string][]*streamv1.Piece{
 		"one run, many times": {run(0, len(held.items)), run(0, len(held.items)), run(0, len(held.items)), run(0, 1)},
 		"objects of their own": {

@@ -40,16 +40,20 @@ func (d *Derived) Load() any { return d.value.Load() }
 // Store stores a value. All values of a Derived must have the same type.
 func (d *Derived) Store(value any) { d.value.Store(value) }
 
-// itemBytes is the approximate memory of an item besides its body. A run is short on the wire,
-// whatever its length.
+// itemBytes is what an item counts besides its body against the limit of a list. A run is short on
+// the wire, whatever its length.
 const itemBytes = 100
+
+// keptBytes is what a kept item takes besides its body and itemBytes: its message (112 bytes)
+// beside the item (40), and what a driver derives from it.
+const keptBytes = 100
 
 // bytes returns the approximate memory of the list.
 func (l *itemList) bytes() int {
 	if l == nil {
 		return 0
 	}
-	return l.size
+	return l.size + keptBytes*len(l.items)
 }
 
 // has reports whether the list has exactly these messages, in this order. A nil list has none.
