@@ -52,10 +52,14 @@ type limitedCodec struct {
 
 // Marshal encodes a message that is not encoded yet.
 func (c limitedCodec) Marshal(v any) (mem.BufferSlice, error) {
-	if e, ok := v.(*Encoded); ok {
-		return e.buffers, nil
+	e, ok := v.(*Encoded)
+	switch {
+	case !ok:
+		return c.CodecV2.Marshal(v)
+	case e.message != nil:
+		return c.CodecV2.Marshal(e.message)
 	}
-	return c.CodecV2.Marshal(v)
+	return e.buffers, nil
 }
 
 // Unmarshal decodes a message within the limits.

@@ -28,33 +28,39 @@ const (
 	itemsObjects protowire.Number = 1 // of RelatedItems
 )
 
-// Encoded is the encoded request of one call, which Codec sends as it is. It does not change.
+// Encoded is the request of one call, for Codec. It does not change.
 type Encoded struct {
 	// Response is an empty response of the method's type.
 	Response proto.Message
 
+	// message is that of a small question, which gRPC's codec encodes in a buffer of its pool.
+	message proto.Message
 	buffers mem.BufferSlice
-	size    int
 }
 
 // Size is the length in bytes.
-func (e *Encoded) Size() int { return e.size }
+func (e *Encoded) Size() int {
+	if e.message != nil {
+		return proto.Size(e.message)
+	}
+	return e.buffers.Len()
+}
 
-// Encode encodes a question, without a message for each object. The bytes are those of New's
-// request. A large question refers to the bytes of the engine's objects.
+// Encode encodes a question: a large one without a message for each object, and with references to
+// the bytes of the engine's objects. The bytes are those of New's request.
 func Encode(q *hook.Question) (*Encoded, error) {
+	objects, size := objectsOf(q)
+	if size <= largeQuestion {
+		call := New(q)
+		return &Encoded{Response: call.Response, message: call.Request}, nil
+	}
 	shallow := *q
 	shallow.Children, shallow.Related = nil, nil
 	call := New(&shallow)
-	objects, size := objectsOf(q)
-	w := questionWriter{refers: size > largeQuestion}
-	room := objects*headerBytes + q.Parent.Size() + q.Controller.Size()
-	if w.refers {
-		w.inserted = make([]insertion, 0, objects)
-	} else {
-		room += size
+	w := questionWriter{
+		text:     make([]byte, 0, objects*headerBytes+q.Parent.Size()+q.Controller.Size()),
+		inserted: make([]insertion, 0, objects),
 	}
-	w.text = make([]byte, 0, room)
 	w.message(call.Request)
 	fields := call.Request.ProtoReflect().Descriptor().Fields()
 	if field := fields.ByName(protoreflect.Name(q.Kind.Descriptor().ChildrenField)); field != nil {
@@ -66,9 +72,7 @@ func Encode(q *hook.Question) (*Encoded, error) {
 	if w.err != nil {
 		return nil, w.err
 	}
-	e := &Encoded{Response: call.Response, buffers: w.buffers()}
-	e.size = e.buffers.Len()
-	return e, nil
+	return &Encoded{Response: call.Response, buffers: w.buffers()}, nil
 }
 
 // objectsOf returns the number of observed and related objects, and the size of their JSON.
@@ -91,8 +95,7 @@ func objectsOf(q *hook.Question) (n, size int) {
 // questionWriter encodes groups of objects.
 type questionWriter struct {
 	text []byte
-	// refers makes inserted have the JSON of the objects, instead of text.
-	refers   bool
+	// inserted has the JSON of the objects, instead of text.
 	inserted []insertion
 	// err is the error of a message.
 	err error
@@ -200,7 +203,7 @@ func (w *questionWriter) object(o *object.Object) {
 	w.text = append(w.text, isJSON...)
 	raw := o.Raw()
 	w.length(8, len(raw))
-	if w.refers && len(raw) >= minInserted {
+	if len(raw) >= minInserted {
 		w.inserted = append(w.inserted, insertion{len(w.text), raw})
 	} else {
 		w.text = append(w.text, raw...)
