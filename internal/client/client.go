@@ -175,7 +175,7 @@ func (c *cluster) find(resource string) (*meta.RESTMapping, error) {
 	found, err := mapper.ResourceFor(*full)
 	if err != nil { // like kubectl: a version may have been a part of the group
 		if found, err = mapper.ResourceFor(short.WithVersion("")); err != nil {
-			return nil, fmt.Errorf("%q: %w; expected a resource such as websites or websites.example.com", resource, err)
+			return nil, c.notFound(resource, err)
 		}
 	}
 	gvk, err := mapper.KindFor(found)
@@ -183,4 +183,17 @@ func (c *cluster) find(resource string) (*meta.RESTMapping, error) {
 		return nil, err
 	}
 	return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+}
+
+// notFound returns the reason for which a resource was not found: the cluster has none or several
+// of the name, or a part of its API could not be read.
+func (c *cluster) notFound(resource string, err error) error {
+	if !meta.IsNoMatchError(err) {
+		return fmt.Errorf("%q: %w; expected a resource such as websites.example.com", resource, err)
+	}
+	if _, _, err := c.discovery.ServerGroupsAndResources(); err != nil {
+		return fmt.Errorf("%q: not found among the resources that could be read: %w", resource, err)
+	}
+	return fmt.Errorf("%q: the cluster serves no such resource; expected one such as websites or websites.example.com",
+		resource)
 }

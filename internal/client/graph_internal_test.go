@@ -12,9 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
 )
 
 // TestDependenciesThatCannotBeRead are in the graph, and do not end it: a name that leads to
@@ -52,24 +50,6 @@ not read, because of "Forbidden": objects of secrets
 	if diff := cmp.Diff(want, g.Text()); diff != "" {
 		t.Errorf("text (-want +got):\n%s", diff)
 	}
-}
-
-// clusterOf connects to an API server in memory.
-func clusterOf(t *testing.T, server *memapi.Server) *cluster {
-	t.Helper()
-	metadata, err := metadata.NewForConfig(server.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects, err := dynamic.NewForConfig(server.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	served, err := discovery.NewDiscoveryClientForConfig(server.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &cluster{metadata: metadata, objects: objects, discovery: served, namespace: "shop"}
 }
 
 // TestManyChildrenAreListed reads 60 children by one list in place of 60 requests.
