@@ -46,7 +46,7 @@ type Discovery struct {
 	// the last time.
 	read    bool
 	failed  map[schema.GroupVersion]error
-	changed chan struct{} // closed and replaced at each change
+	changed chan struct{} // closed and replaced when what Resource and Kind return may differ
 }
 
 // New makes an empty Discovery; Refresh or Run fills it.
@@ -137,8 +137,8 @@ func (d *Discovery) Similar(apiVersion, name string) (object.Resource, bool) {
 	return best, best.Plural != ""
 }
 
-// Changed returns a channel that is closed at the next change of the map. Ask for it before looking
-// something up.
+// Changed returns a channel that is closed at the next change of the map, or of the groups that
+// could not be read. Ask for it before looking something up.
 func (d *Discovery) Changed() <-chan struct{} {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -161,9 +161,9 @@ func (d *Discovery) Refresh(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.read, d.failed = true, nil
+	var failed map[schema.GroupVersion]error
 	if partial != nil {
-		d.failed = partial.Groups
+		failed = partial.Groups
 		for gvr, r := range d.resources {
 			if _, failed := partial.Groups[gvr.GroupVersion()]; failed {
 				found[gvr] = r
@@ -173,12 +173,18 @@ func (d *Discovery) Refresh(ctx context.Context) error {
 	if serves(d.resources, core) && !serves(found, core) {
 		return fmt.Errorf("discovery: the API server names no resource of %s any more; expected its own", core)
 	}
-	if !maps.Equal(found, d.resources) {
-		d.resources = found
+	changed := !d.read || !maps.Equal(found, d.resources) || !sameGroups(failed, d.failed)
+	d.read, d.resources, d.failed = true, found, failed
+	if changed {
 		close(d.changed)
 		d.changed = make(chan struct{})
 	}
 	return err
+}
+
+// sameGroups reports whether the same groups have failed, with whatever errors.
+func sameGroups(a, b map[schema.GroupVersion]error) bool {
+	return maps.EqualFunc(a, b, func(error, error) bool { return true })
 }
 
 // core is the group and version that every API server has. The client takes a 404 for an API server

@@ -1,6 +1,7 @@
 package discovery_test
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/discovery"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientdiscovery "k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 )
@@ -73,5 +76,68 @@ func keeps(t *testing.T, d *discovery.Discovery, known map[string]object.Resourc
 		if err != nil || got != want {
 			t.Errorf("Resource(%s) = %v, %v, want %v", want.Plural, got, err, want)
 		}
+	}
+}
+
+// failedShop is the error if the document of shops cannot be read.
+func failedShop(reason string) error {
+	return &clientdiscovery.ErrGroupDiscoveryFailed{
+		Groups: map[schema.GroupVersion]error{shops.GVK.GroupVersion(): errors.New(reason)},
+	}
+}
+
+// TestFailureIsAChange signals that a group cannot be read, and that it can again, although the
+// resources are the same: whether other resources of the group are served is unknown meanwhile.
+func TestFailureIsAChange(t *testing.T) {
+	for name, lists := range map[string][]*metav1.APIResourceList{
+		"a group with resources":    {core, shop},
+		"a group without resources": {core},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &served{}
+			d := discovery.New(discovery.Settings{Client: s})
+			s.set(nil, lists...)
+			refresh(t, d)
+			for _, step := range []struct {
+				name   string
+				err    error
+				lists  []*metav1.APIResourceList
+				signal bool
+			}{
+				{"it fails", failedShop("down"), lists[:1], true},
+				{"it fails with another error", failedShop("still down"), lists[:1], false},
+				{"nothing can be read", errors.New("the API server is down"), nil, false},
+				{"it heals", nil, lists, true},
+				{"it is read again", nil, lists, false},
+			} {
+				before := d.Changed()
+				s.set(step.err, step.lists...)
+				if err := d.Refresh(t.Context()); (err != nil) != (step.err != nil) {
+					t.Fatalf("%s: Refresh = %v", step.name, err)
+				}
+				if got := changed(before); got != step.signal {
+					t.Errorf("%s: a change is signaled: %v, want %v", step.name, got, step.signal)
+				}
+			}
+		})
+	}
+}
+
+// TestMissingCoreHealsNothing reads a document without the API server's own resources, as a proxy's
+// 404, after a group has failed: whether resources of the group are served stays unknown.
+func TestMissingCoreHealsNothing(t *testing.T) {
+	s := &served{}
+	d := discovery.New(discovery.Settings{Client: s})
+	s.set(failedShop("down"), core)
+	if err := d.Refresh(t.Context()); err == nil {
+		t.Error("Refresh hides the failure")
+	}
+	s.set(nil)
+	if err := d.Refresh(t.Context()); err == nil {
+		t.Error("Refresh hides that the core resources are missing")
+	}
+	var missing *discovery.NotFoundError
+	if _, err := d.Resource("example.com/v1", "shops"); err == nil || errors.As(err, &missing) {
+		t.Errorf("Resource(shops) = %v, want that it is unknown", err)
 	}
 }
