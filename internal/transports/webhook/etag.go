@@ -20,6 +20,9 @@ const (
 	// maxCachedBytes bounds the cached answers of one hook. Beyond it, the oldest entries are
 	// evicted.
 	maxCachedBytes = 64 << 20
+	// maxTagBytes bounds a tag that is cached. Each request about the parent has it in a header, and
+	// many servers limit all headers of a request to 8 KiB.
+	maxTagBytes = 1 << 10
 	// entryBytes estimates the memory of an entry beside its text.
 	entryBytes = 512
 )
@@ -137,7 +140,7 @@ func (k *etagCache) removeExpired() {
 	}
 }
 
-// put caches an answer that has an ETag. It replaces the previous answer.
+// put caches an answer that has an ETag of at most maxTagBytes. It replaces the previous answer.
 func (k *etagCache) put(q *hook.Question, header http.Header, body []byte) {
 	if k == nil {
 		return
@@ -152,7 +155,7 @@ func (k *etagCache) put(q *hook.Question, header http.Header, body []byte) {
 	if last, ok := k.answers[a.parent]; ok {
 		k.drop(last)
 	}
-	if a.tag == "" || a.size() > maxCachedBytes {
+	if a.tag == "" || len(a.tag) > maxTagBytes || a.size() > maxCachedBytes {
 		return
 	}
 	a.at = k.clock.Now()
@@ -161,6 +164,19 @@ func (k *etagCache) put(q *hook.Question, header http.Header, body []byte) {
 		k.drop(k.order.Front())
 	}
 	k.account.Set(int64(k.bytes))
+}
+
+// refused drops the answer with a tag after a request with that tag has failed: the hook, or a
+// proxy before it, may have refused the header. The next request about the parent is unconditional.
+func (k *etagCache) refused(q *hook.Question, tag string) {
+	if tag == "" {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if e, ok := k.answers[keyOf(q.Parent)]; ok && answerOf(e).tag == tag {
+		k.drop(e)
+	}
 }
 
 func (k *etagCache) drop(e *list.Element) {

@@ -147,6 +147,7 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 		span.SetAttributes(attribute.Int("http.response.status_code", response.StatusCode))
 	}
 	if !unchanged(last.tag, response) && response.StatusCode != http.StatusOK {
+		c.etags.refused(q, last.tag)
 		return nil, c.responseError(response)
 	}
 	return c.answer(ctx, q, last, response)
