@@ -158,7 +158,7 @@ func (o *Object) HasLastApplied() bool { return o.carries }
 func (o *Object) Applied(manager string) []byte {
 	for _, a := range o.rest().applied {
 		if a.manager == manager {
-			return a.fieldsV1
+			return slices.Clip(a.fieldsV1)
 		}
 	}
 	return nil

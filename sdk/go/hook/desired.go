@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // encodeStatus returns the JSON of a status, or nil for a nil status.
@@ -82,7 +83,7 @@ func newObject(v any) (Object, error) {
 	}
 	return Object{
 		APIVersion: id.APIVersion, Kind: id.Kind, Namespace: id.Metadata.Namespace, Name: id.Metadata.Name,
-		UID: id.Metadata.UID, ResourceVersion: id.Metadata.Version, JSON: data,
+		UID: id.Metadata.UID, ResourceVersion: id.Metadata.Version, JSON: slices.Clip(data),
 	}, nil
 }
 

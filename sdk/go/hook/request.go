@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
 )
@@ -36,7 +37,8 @@ type CustomizeRequest struct {
 }
 
 // Object is one observed object. Its JSON is the whole object; the bytes must not be changed,
-// because later requests share them.
+// because later requests, and concurrent ones about other parents, share them. The slice has no
+// spare capacity, so that append copies it.
 type Object struct {
 	APIVersion, Kind, Namespace, Name, UID, ResourceVersion string
 	JSON                                                    []byte
@@ -159,7 +161,7 @@ func decodeObject(m *hookv1.Object) (Object, error) {
 	}
 	return Object{
 		APIVersion: m.GetApiVersion(), Kind: m.GetKind(), Namespace: m.GetNamespace(), Name: m.GetName(),
-		UID: m.GetUid(), ResourceVersion: m.GetResourceVersion(), JSON: m.GetBody(),
+		UID: m.GetUid(), ResourceVersion: m.GetResourceVersion(), JSON: slices.Clip(m.GetBody()),
 	}, nil
 }
 
