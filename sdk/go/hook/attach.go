@@ -37,20 +37,29 @@ type AttachOptions struct {
 	// Attached is called in its own goroutine each time a session opens. The default does nothing.
 	Attached func()
 
-	retry retryIntervals // defaultRetry if it is zero
+	retry retryIntervals                       // defaultRetry if it is zero
+	sleep func(context.Context, time.Duration) // waits between attempts; sleep if it is nil
 }
 
-// retryIntervals are the times between attempts to dial in. They grow from the first to the
-// longest. After the second consecutive permanent refusal, the interval is refused.
-type retryIntervals struct{ first, longest, refused time.Duration }
+// stableAfter is the lifetime of a session after which the backoff starts again. A gateway that
+// accepts streams and soon ends them counts as one that rejects them.
+const stableAfter = 10 * time.Second
 
-var defaultRetry = retryIntervals{first: 200 * time.Millisecond, longest: 10 * time.Second, refused: 30 * time.Second}
+// retryIntervals are the times between attempts to dial in. They grow from the first to the
+// longest. After the second consecutive permanent refusal, the interval is refused. A session that
+// was open for the time stable makes the next interval the first one.
+type retryIntervals struct{ first, longest, refused, stable time.Duration }
+
+var defaultRetry = retryIntervals{
+	first: 200 * time.Millisecond, longest: 10 * time.Second, refused: 30 * time.Second, stable: stableAfter,
+}
 
 // Attach dials in at the gateway and serves the hooks until ctx is done. Running calls may then
 // finish within the grace period.
 //
 // Attach reconnects with backoff: 0.2 to 10 seconds, 30 seconds after two consecutive refusals. The
-// session and its state survive. Attach returns an error only if the options are invalid.
+// backoff starts again after a session of 10 seconds. The session and its state survive. Attach
+// returns an error only if the options are invalid.
 func Attach(ctx context.Context, o AttachOptions, hooks ...Hook) error {
 	o.Options = o.withDefaults()
 	if (o.Worker == "") == (o.Intercept == nil) {
@@ -87,7 +96,10 @@ var permanent = []codes.Code{codes.PermissionDenied, codes.Unauthenticated, code
 
 // run dials in until ctx is done.
 func (a *attachment) run(ctx context.Context) {
-	intervals := cmp.Or(a.retry, defaultRetry)
+	intervals, pause := cmp.Or(a.retry, defaultRetry), a.sleep
+	if pause == nil {
+		pause = sleep
+	}
 	wait, refusals := intervals.first, 0
 	for ctx.Err() == nil {
 		opened, err := a.once(ctx)
@@ -95,10 +107,13 @@ func (a *attachment) run(ctx context.Context) {
 			return
 		}
 		wait, refusals = min(2*wait, intervals.longest), refusals+1
+		if !opened.IsZero() && time.Since(opened) >= intervals.stable {
+			wait = intervals.first
+		}
 		switch code := status.Code(err); {
-		case opened: // its cause, such as an expired token, may be gone
+		case !opened.IsZero(): // its cause, such as an expired token, may be gone
 			a.Log.Warn("the stream to the gateway has ended", "gateway", a.Gateway.Address, "error", err)
-			wait, refusals = intervals.first, 0
+			refusals = 0
 		case slices.Contains(permanent, code):
 			a.Log.Error("the gateway refuses this hook", "gateway", a.Gateway.Address, "code", code.String(),
 				"message", status.Convert(err).Message())
@@ -109,43 +124,51 @@ func (a *attachment) run(ctx context.Context) {
 			a.Log.Warn("the gateway does not take this hook yet", "gateway", a.Gateway.Address, "error", err)
 			refusals = 0
 		}
-		timer := time.NewTimer(wait/2 + rand.N(wait)) //nolint:gosec // jitter needs no secret
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-		}
+		pause(ctx, wait/2+rand.N(wait)) //nolint:gosec // jitter needs no secret
 	}
 }
 
-// once runs one stream, and reports whether a session was open. After the end of ctx it lasts for
-// at most the grace period.
-func (a *attachment) once(ctx context.Context) (bool, error) {
+// sleep waits for a time, or until ctx is done.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// once runs one stream, and returns when its session was opened; the zero time if none was. After
+// the end of ctx it lasts for at most the grace period.
+func (a *attachment) once(ctx context.Context) (opened time.Time, err error) {
 	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(a.GracePeriod, cancel) })()
-	streamCtx, err := a.Gateway.authorize(streamCtx)
-	if err != nil {
-		return false, err
+	if streamCtx, err = a.Gateway.authorize(streamCtx); err != nil {
+		return opened, err
 	}
 	a.connection.ResetConnectBackoff() // run has a backoff of its own
 	conn, err := a.client.Attach(streamCtx)
 	if err != nil {
-		return false, err
+		return opened, err
 	}
 	if err := conn.Send(a.first()); err != nil {
 		_, err = conn.Recv() // the reason
-		return false, err
+		return opened, err
 	}
-	var opened atomic.Bool
+	var at atomic.Pointer[time.Time]
 	err = a.streams.serve(streamCtx, conn, func(id string) {
 		a.session.Store(&id)
-		opened.Store(true)
+		now := time.Now()
+		at.Store(&now)
 		if a.Attached != nil {
 			go a.Attached()
 		}
 	})
-	return opened.Load(), err
+	if now := at.Load(); now != nil {
+		opened = *now
+	}
+	return opened, err
 }
 
 // first returns the first message of a stream.

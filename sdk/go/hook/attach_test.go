@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -164,7 +165,9 @@ func TestTriggersWaitForTheSession(t *testing.T) {
 // session's id.
 func TestATokenThatExpires(t *testing.T) {
 	g, at := openGateway(t)
-	attach(t, hook.AttachOptions{Gateway: at}, hook.Composite{})
+	o := hook.AttachOptions{Gateway: at}
+	o.Hurry()
+	attach(t, o, hook.Composite{})
 	for _, code := range []codes.Code{codes.Unauthenticated, codes.InvalidArgument, codes.FailedPrecondition} {
 		a := g.next(t)
 		a.open(t, newEngine(code.String()))
@@ -174,6 +177,35 @@ func TestATokenThatExpires(t *testing.T) {
 			t.Errorf("after %s the session is %q, want %q", code, id, code)
 		}
 		back.end <- status.Error(codes.Unavailable, "later")
+	}
+}
+
+// TestTheBackoffStartsAgain after a session that has lasted, not after one that the engine ends
+// right after its Hello: such a hook would reconnect several times a second for ever.
+func TestTheBackoffStartsAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		stable time.Duration
+		want   []time.Duration // without jitter
+	}{
+		"sessions that end soon": {hook.StableAfter, []time.Duration{400, 800, 1600, 3200, 6400, 10000, 10000}},
+		"sessions that last":     {0, []time.Duration{200, 200, 200}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, at := openGateway(t)
+			pauses := make(chan time.Duration)
+			o := hook.AttachOptions{Gateway: at, Options: hook.Options{Log: slog.New(slog.DiscardHandler)}}
+			o.RecordPauses(c.stable, pauses)
+			attach(t, o, hook.Composite{})
+			for n, want := range c.want {
+				a := g.next(t)
+				a.open(t, newEngine(fmt.Sprint(n)))
+				a.end <- status.Error(codes.ResourceExhausted, "too many sessions")
+				want *= time.Millisecond
+				if got := <-pauses; got < want/2 || got >= want+want/2 {
+					t.Errorf("the pause after stream %d is %s, want %s with jitter", n, got, want)
+				}
+			}
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ It is for hooks that an engine cannot reach: on a laptop, in another cluster, be
 import logging
 import random
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, Optional, Union
@@ -23,6 +24,9 @@ from hookloop.states import States
 from hookloop.stream.v1 import stream_pb2
 from hookloop.triggers import CONTROLLER_KINDS, ControllerKind, Trigger, kind_name
 
+# Seconds that a session must have been open for the backoff to start again. A gateway that accepts
+# streams and soon ends them counts as one that rejects them.
+STABLE_AFTER = 10.0
 END_TIMEOUT = 5.0  # seconds that a gateway has to end a stream after the hook's last message
 # Codes with which a gateway refuses a hook. One refusal may have a short-lived cause, such as an
 # expired token or an engine that has just started. Two consecutive ones need a person.
@@ -67,8 +71,9 @@ class Intercept:
 class Backoff:
     """Delays between attempts to connect, in seconds.
 
-    The delay doubles after each failure, from initial to maximum. refused is the delay after the
-    second consecutive refusal. Each delay is shortened at random by up to a half.
+    The delay doubles after each failure, from initial to maximum. It starts again after a session
+    of 10 seconds. refused is the delay after the second consecutive refusal. Each delay is
+    shortened at random by up to a half.
     """
 
     initial: float = 0.2
@@ -112,6 +117,7 @@ class Attachment:
         self._stopped = False
         self._grace_over = False
         self._attached = False
+        self._attached_at = 0.0  # by the monotonic clock
         self._conversation: Optional[Conversation] = None
         self._call: Any = None
         self._thread = threading.Thread(target=self._dial, name="hookloop-attach", daemon=True)
@@ -162,12 +168,13 @@ class Attachment:
 
     def _dial(self) -> None:
         """Runs in the dialling thread."""
-        failures = refusals = 0  # consecutive, without an open session between them
+        failures = refusals = 0  # consecutive
         while True:
             refused = self._serve()
             with self._lock:
                 opened, self._attached = self._attached, False
-                failures = 0 if opened else failures + 1
+                stable = opened and time.monotonic() - self._attached_at >= STABLE_AFTER
+                failures = 0 if stable else failures + 1
                 refusals = (0 if opened else refusals) + 1 if refused else 0
                 delay = self._backoff.delay(failures, refused=refusals > 1)
                 if self._lock.wait_for(lambda: self._stopped, delay):
@@ -243,6 +250,7 @@ class Attachment:
         self._session_id = session_id
         with self._lock:
             self._attached = True
+            self._attached_at = time.monotonic()
             self._lock.notify_all()
         log.info("attached to %s as %s", self._gateway.address, self._name())
         return state

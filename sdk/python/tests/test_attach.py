@@ -9,11 +9,12 @@ import sys
 import tempfile
 import unittest
 from concurrent import futures
+from unittest import mock
 
 import grpc
 
 import hookloop
-from hookloop import gateway
+from hookloop import attachment, gateway
 from hookloop.attachment import Backoff
 from hookloop.stream.v1 import gateway_pb2, stream_pb2
 from tests.engine import Engine
@@ -247,17 +248,35 @@ class Attached(unittest.TestCase):
         self.assertEqual(
             backoff.calls[:9],
             [
-                (0, False),
-                (0, False),
-                (0, False),
-                (1, True),
-                (2, True),
+                (1, False),
+                (2, False),
                 (3, False),
-                (4, False),
+                (4, True),
                 (5, True),
-                (0, False),
+                (6, False),
+                (7, False),
+                (8, True),
+                (9, False),
             ],
         )
+
+    def test_the_backoff_starts_again_after_a_session_that_lasted(self):
+        """A session that the engine ends right after its Hello is none: such a hook would reconnect
+        several times a second for ever."""
+        for stable_after, want in ((attachment.STABLE_AFTER, [1, 2, 3, 4]), (0, [0, 0, 0, 0])):
+            backoff = Noted()
+            with (
+                self.subTest(stable_after=stable_after),
+                mock.patch.object(attachment, "STABLE_AFTER", stable_after),
+                self.assertLogs("hookloop", "WARNING"),
+                self.attached(backoff=backoff),
+            ):
+                for _ in want:
+                    session = self.gateway.next()
+                    session.open(Engine())
+                    session.end(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many sessions")
+                self.gateway.next().end()
+                self.assertEqual(backoff.calls[: len(want)], [(n, False) for n in want])
 
     def test_a_function_that_does_not_return_blocks_nothing(self):
         slow = Held()

@@ -24,6 +24,12 @@ const REFUSAL_CODES: ReadonlySet<Code> = new Set([
 ]);
 
 /**
+ * Milliseconds that a session must have been open for the backoff to start again. A gateway that
+ * accepts streams and soon ends them counts as one that rejects them.
+ */
+const STABLE_AFTER = 10_000;
+
+/**
  * Selects parents of a running controller. While the hook is attached, Hookloop calls it instead
  * of the controller's own hook for these parents. A parent must match all fields that are set.
  */
@@ -38,6 +44,7 @@ export interface Intercept {
 
 /**
  * Delays between connection attempts in milliseconds. Each is shortened at random by up to half.
+ * They start again after a session of 10 seconds.
  */
 export interface Backoff {
   /** The delay after the first failure. It doubles with each further failure. */
@@ -59,8 +66,8 @@ export interface AttachOptions extends Options, Gateway {
 
 /** The end of a stream. */
 type End = Pick<StatusObject, "code" | "details"> & {
-  /** Reports whether a session was open on the stream. */
-  readonly opened: boolean;
+  /** When a session was opened on the stream, by performance.now(); undefined if none was. */
+  readonly opened: number | undefined;
 };
 
 /**
@@ -139,8 +146,9 @@ export class Attachment {
       if (this.#stopping.signal.aborted) {
         return;
       }
-      if (opened) {
-        [delay, refusals] = [this.#backoff.initial, 0];
+      if (opened !== undefined) {
+        refusals = 0;
+        delay = performance.now() - opened >= STABLE_AFTER ? this.#backoff.initial : delay;
       }
       refusals = REFUSAL_CODES.has(code) ? refusals + 1 : 0;
       const wait = jittered(refusals > 1 ? this.#backoff.refused : delay);
@@ -157,11 +165,11 @@ export class Attachment {
     try {
       connected = await connection(this.#options);
     } catch (error) {
-      return { code: Code.UNAVAILABLE, details: (error as Error).message, opened: false };
+      return { code: Code.UNAVAILABLE, details: (error as Error).message, opened: undefined };
     }
     try {
       if (this.#stopping.signal.aborted) { // stopped while it read the files
-        return { code: Code.CANCELLED, details: "the hook is stopping", opened: false };
+        return { code: Code.CANCELLED, details: "the hook is stopping", opened: undefined };
       }
       return await this.#serve(connected.client.makeBidiStreamRequest(
         `/${GatewayService.typeName}/Attach`, BYTES.requestSerialize, BYTES.responseDeserialize, connected.metadata));
@@ -177,9 +185,11 @@ export class Attachment {
       end: (failure) => (failure ? call.cancel() : call.end()),
     }, { build: this.#build });
     [this.#call, this.#stream] = [call, stream];
+    let opened: number | undefined;
     return new Promise((resolve) => {
       call.on("data", (data: Buffer) => {
         stream.receive(data);
+        opened ??= stream.session === undefined ? undefined : performance.now();
         this.#noteSession(stream);
       });
       call.on("end", () => stream.closing());
@@ -187,7 +197,7 @@ export class Attachment {
       call.on("status", ({ code, details }) => {
         stream.closed();
         [this.#call, this.#stream] = [undefined, undefined];
-        resolve({ code, details, opened: stream.session !== undefined });
+        resolve({ code, details, opened });
       });
       stream.attach({ worker: worker ?? "", sessionId: this.#sessionId, ...(intercept ? { intercept } : {}) });
     });

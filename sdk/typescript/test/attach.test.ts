@@ -2,9 +2,11 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import promises from "node:timers/promises";
 import { status as Code, type ServerDuplexStream } from "@grpc/grpc-js";
 import { attach, composite, trigger, type AttachOptions } from "../src/index.js";
 import { selfSigned } from "./certificate.js";
@@ -121,6 +123,36 @@ test("only consecutive refusals wait long", async (t) => {
   );
   await attachment.stop();
 });
+
+for (const [name, lifetime, want] of [
+  ["a session that the engine soon ends does not reset the backoff", 9_999, [200, 400, 800, 1600]],
+  ["a session that lasted resets the backoff", 10_000, [200, 200, 200, 200]],
+] as const) {
+  test(name, async (t) => {
+    t.mock.method(console, "error", () => undefined);
+    let now = 0;
+    t.mock.method(performance, "now", () => now);
+    const delays: number[] = [];
+    const sleep = t.mock.method(promises, "setTimeout", async (delay: number) => void delays.push(delay));
+    syncBuiltinESMExports();
+    const attachment = attach([echo], options({ backoff: {} }));
+    for (const _ of want) {
+      const { line } = await gateway.accept();
+      line.send(gateway.engine.hello());
+      await line.next("welcome");
+      now += lifetime;
+      line.call.emit("error", { code: Code.RESOURCE_EXHAUSTED, details: "too many sessions" });
+    }
+    await gateway.accept();
+    sleep.mock.restore();
+    syncBuiltinESMExports();
+    await attachment.stop(0);
+    want.forEach((longest, i) => {
+      const delay = delays[i]!;
+      assert.ok(longest / 2 <= delay && delay <= longest, `delay ${i} is ${delay}, want ${longest} with jitter`);
+    });
+  });
+}
 
 test("a function that never returns blocks neither the next stream nor stop", async () => {
   let calls = 0;
