@@ -1,8 +1,8 @@
 // Package filewatch reports changes of files and of folders, once each burst of changes has ended.
 //
 // It reads no file, and does not know what a change means. Its data comes from the kernel
-// (fsnotify); nothing polls. A watch belongs to one call of Watch, which runs until its context
-// ends. It is tested on real files.
+// (fsnotify); a slow check finds the few replacements that have no event. A watch belongs to one
+// call of Watch, which runs until its context ends. It is tested on real files.
 package filewatch
 
 import (
@@ -10,21 +10,29 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 )
 
-// settle is the time without a change after which a burst has ended: editors write a file in
-// several steps.
-const settle = 100 * time.Millisecond
+const (
+	// settle is the time without a change after which a burst has ended: editors write a file in
+	// several steps.
+	settle = 100 * time.Millisecond
+	// checkInterval is the time between two checks of the paths. They find a folder that is renamed
+	// together with one above it, and one that is mounted: neither has an event.
+	checkInterval = 10 * time.Second
+)
 
 // Settings configure Watch.
 type Settings struct {
-	// Paths are files and folders. A file may be replaced, or come later.
+	// Paths are files and folders. A file or a folder may be replaced, or come later, and so may each
+	// symbolic link on the way to it. The path itself is then reported.
 	Paths []string
 	// Recursive also watches the folders below, except those that Ignore names.
 	Recursive bool
@@ -34,19 +42,25 @@ type Settings struct {
 	Changed func(paths []string)
 }
 
-// watch is one running watch.
+// watch is one running watch. All paths in it, except those of the settings, are absolute and
+// without symbolic links.
 type watch struct {
 	Settings
-	notify *fsnotify.Watcher
-	// files are the paths that are files, with the files that they lead to; of their folders, no other
-	// file counts. folders are the watched ones that count as a whole.
-	files   map[string]string
-	folders map[string]bool
+	notify  *fsnotify.Watcher
+	check   time.Duration
+	targets []*target
+	// watched are the watched folders, as they were when their watches began.
+	watched map[string]fs.FileInfo
 }
 
 // Watch watches until ctx is done; then it returns nil. Begun is called when no change can be
 // missed any more; it may be nil.
 func Watch(ctx context.Context, s Settings, begun func()) error {
+	return watchEvery(ctx, checkInterval, s, begun)
+}
+
+// watchEvery is Watch with an interval between checks.
+func watchEvery(ctx context.Context, check time.Duration, s Settings, begun func()) error {
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watch files: %w", err)
@@ -55,9 +69,9 @@ func Watch(ctx context.Context, s Settings, begun func()) error {
 	if s.Ignore == nil {
 		s.Ignore = func(string) bool { return false }
 	}
-	w := &watch{Settings: s, notify: notify, files: map[string]string{}, folders: map[string]bool{}}
+	w := &watch{Settings: s, notify: notify, check: check, watched: map[string]fs.FileInfo{}}
 	for _, path := range s.Paths {
-		if err := w.add(path); err != nil {
+		if err := w.add(filepath.Clean(path)); err != nil {
 			return fmt.Errorf("watch %s: %w", path, err)
 		}
 	}
@@ -67,50 +81,15 @@ func Watch(ctx context.Context, s Settings, begun func()) error {
 	return w.run(ctx)
 }
 
-// add watches a path of the settings. Of a file its folder is watched, because editors replace
-// files.
+// add watches a path of the settings. At the start, its folder must exist.
 func (w *watch) add(path string) error {
-	path = filepath.Clean(path)
-	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		w.files[path] = target(path)
-		return w.notify.Add(filepath.Dir(path))
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+		return err
 	}
-	if !w.Recursive {
-		w.folders[path] = true
-		return w.notify.Add(path)
-	}
-	return w.addTree(path)
-}
-
-// target returns the file that a path leads to; "" if it does not exist.
-func target(path string) string {
-	file, _ := filepath.EvalSymlinks(path) // the next event tries again
-	return file
-}
-
-// addTree watches a folder and those below it. Folders that vanish meanwhile, or that cannot be
-// read, are passed over.
-func (w *watch) addTree(root string) error {
-	passed := func(path string, err error) bool {
-		return errors.Is(err, fs.ErrNotExist) || path != root && errors.Is(err, fs.ErrPermission)
-	}
-	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case passed(path, err):
-			return nil
-		case err != nil:
-			return err
-		case !entry.IsDir():
-			return nil
-		case path != root && w.Ignore(path):
-			return filepath.SkipDir
-		}
-		if err := w.notify.Add(path); !passed(path, err) {
-			w.folders[path] = true
-			return err
-		}
-		return nil
-	})
+	t := &target{path: path, folders: map[string]bool{}}
+	w.targets = append(w.targets, t)
+	_, err := w.follow(t)
+	return err
 }
 
 // run collects events into bursts.
@@ -119,74 +98,93 @@ func (w *watch) run(ctx context.Context) error {
 	timer := time.NewTimer(settle)
 	timer.Stop()
 	defer timer.Stop()
+	ticker := time.NewTicker(w.check)
+	defer ticker.Stop()
 	for {
+		var paths []string
+		var err error
 		select {
 		case <-ctx.Done():
 			return nil
 		case event := <-w.notify.Events:
-			paths, err := w.changes(event)
-			if err != nil {
+			if paths, err = w.changes(event); err != nil {
 				return fmt.Errorf("watch %s: %w", event.Name, err)
 			}
-			for _, path := range paths {
-				changed[path] = true
-				timer.Reset(settle)
-			}
-		case err := <-w.notify.Errors:
-			if !errors.Is(err, fsnotify.ErrEventOverflow) {
+		case <-ticker.C:
+			if paths, err = w.moved(); err != nil {
 				return fmt.Errorf("watch files: %w", err)
 			}
-			for _, path := range w.Paths { // events are lost: any file may have changed
-				changed[path] = true
+		case err = <-w.notify.Errors:
+			if paths, err = w.lost(err); err != nil {
+				return fmt.Errorf("watch files: %w", err)
 			}
-			timer.Reset(settle)
 		case <-timer.C:
-			var paths []string
-			for path := range changed {
-				paths = append(paths, path)
-			}
-			slices.Sort(paths)
+			w.Changed(slices.Sorted(maps.Keys(changed)))
 			clear(changed)
-			w.Changed(paths)
+		}
+		for _, path := range paths {
+			changed[path] = true
+			timer.Reset(settle)
 		}
 	}
 }
 
-// changes returns the changed files of an event. It begins to watch a new folder.
-func (w *watch) changes(event fsnotify.Event) ([]string, error) {
+// changes returns the changed files of an event.
+func (w *watch) changes(event fsnotify.Event) (changed []string, err error) {
 	path := filepath.Clean(event.Name)
 	if event.Op == fsnotify.Chmod {
 		return nil, nil
 	}
-	if _, file := w.files[path]; file {
-		w.files[path] = target(path)
-		return []string{event.Name}, nil
+	if event.Has(fsnotify.Remove) || event.Has(fsnotify.Rename) {
+		w.forget(path)
 	}
-	if !w.folders[filepath.Dir(path)] {
-		return w.redirected(filepath.Dir(path)), nil
-	}
-	if w.Ignore(path) {
-		return nil, nil
-	}
-	if info, err := os.Stat(path); w.Recursive && event.Has(fsnotify.Create) && err == nil && info.IsDir() {
-		if err := w.addTree(path); err != nil {
-			return nil, err
-		}
-	}
-	return []string{event.Name}, nil
-}
-
-// redirected returns the files of a folder that lead to another file than before: the files of a
-// mounted ConfigMap are symbolic links through a folder that is replaced.
-func (w *watch) redirected(folder string) (paths []string) {
-	for path, before := range w.files {
-		if filepath.Dir(path) != folder {
+	for _, t := range w.targets {
+		if t.entries[path] {
+			if _, err := w.followAgain(t); err != nil {
+				return nil, err
+			}
+			changed = append(changed, t.path)
 			continue
 		}
-		if now := target(path); now != "" && now != before {
-			w.files[path] = now
-			paths = append(paths, path)
+		name := t.name(path)
+		if !t.folders[filepath.Dir(path)] || w.Ignore(name) {
+			continue
+		}
+		if info, err := os.Lstat(path); w.Recursive && event.Has(fsnotify.Create) && err == nil && info.IsDir() {
+			if err := w.addTree(t, path); err != nil {
+				return nil, err
+			}
+		}
+		changed = append(changed, name)
+	}
+	return changed, nil
+}
+
+// moved returns the paths of the settings that lead to another file or folder than at the last
+// event.
+func (w *watch) moved() (paths []string, err error) {
+	for _, t := range w.targets {
+		moved, err := w.followAgain(t)
+		if err != nil {
+			return nil, err
+		}
+		if moved {
+			paths = append(paths, t.path)
 		}
 	}
-	return paths
+	return paths, nil
+}
+
+// lost returns all paths of the settings if the error of a watcher means that events are lost: any
+// file may have changed, and any folder may be new. A folder that is renamed and then deleted is
+// reported by EINVAL.
+func (w *watch) lost(cause error) ([]string, error) {
+	if !errors.Is(cause, fsnotify.ErrEventOverflow) && !errors.Is(cause, syscall.EINVAL) {
+		return nil, cause
+	}
+	for _, t := range w.targets {
+		t.real = "" // its folders are watched anew
+	}
+	_, err := w.moved()
+	return w.Paths, err
 }

@@ -3,6 +3,7 @@ package filewatch
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/fsnotify/fsnotify"
 	"github.com/google/go-cmp/cmp"
@@ -20,7 +21,7 @@ func TestOverflow(t *testing.T) {
 			got = paths
 			cancel()
 		}},
-		notify: &fsnotify.Watcher{Errors: faults},
+		notify: &fsnotify.Watcher{Errors: faults}, check: time.Hour,
 	}
 	if err := w.run(ctx); err != nil {
 		t.Fatal(err)

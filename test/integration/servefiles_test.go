@@ -71,12 +71,14 @@ func (b *bareCluster) await(ctx context.Context, t *testing.T, what string, cond
 	}
 }
 
-// helloFiles is the example hello-webhook with its controller in a folder.
+// helloFiles is the example hello-webhook with its controller in a folder, which is a symbolic link
+// to a release, as with git-sync.
 type helloFiles struct {
 	*bareCluster
 	t *testing.T
 	// good is the text of the controller.
 	dir, good string
+	releases  int
 }
 
 // newHelloFiles runs the hook and writes the folder. Parents have the name hello-webhook.
@@ -94,12 +96,37 @@ func newHelloFiles(ctx context.Context, t *testing.T, b *bareCluster) *helloFile
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &helloFiles{b, t, t.TempDir(), strings.ReplaceAll(string(text), "http://127.0.0.1:8080", address)}
-	f.write(f.good)
+	f := &helloFiles{
+		bareCluster: b, t: t, dir: filepath.Join(t.TempDir(), "current"),
+		good: strings.ReplaceAll(string(text), "http://127.0.0.1:8080", address),
+	}
+	f.release(f.good)
 	b.kubectl(ctx, "apply", "-f", filepath.Join(example, "crd.yaml"))
 	return f
 }
 
+// release writes the controller into a new folder, and makes the folder of the controller lead
+// there.
+func (f *helloFiles) release(text string) {
+	f.t.Helper()
+	f.releases++
+	name := fmt.Sprintf("release-%d", f.releases)
+	release, next := filepath.Join(filepath.Dir(f.dir), name), f.dir+".next"
+	if err := os.Mkdir(release, 0o755); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(release, "controller.yaml"), []byte(text), 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := os.Symlink(name, next); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := os.Rename(next, f.dir); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// write changes the controller in place.
 func (f *helloFiles) write(text string) {
 	f.t.Helper()
 	if err := os.WriteFile(filepath.Join(f.dir, "controller.yaml"), []byte(text), 0o600); err != nil {
@@ -167,7 +194,8 @@ func serveFiles(ctx context.Context, t *testing.T, b *bareCluster) {
 }
 
 // serveFilesTwice runs two replicas of "hookloop serve -f". The second one waits to lead with
-// filled caches, follows the file meanwhile, and takes over when the first one dies.
+// filled caches, follows the folder meanwhile, which is replaced, and takes over when the first one
+// dies.
 func serveFilesTwice(ctx context.Context, t *testing.T, b *bareCluster) {
 	f := newHelloFiles(ctx, t, b)
 	const lease = "files"
@@ -189,7 +217,7 @@ func serveFilesTwice(ctx context.Context, t *testing.T, b *bareCluster) {
 			t.Errorf("/metrics of the standby has no %s, %v", line, err)
 		}
 	}
-	f.write(strings.Replace(f.good, "name: hello-webhook", "name: renamed", 1))
+	f.release(strings.Replace(f.good, "name: hello-webhook", "name: renamed", 1))
 	b.await(ctx, t, "the leader runs the new file", logs(leader, "Started controller: renamed"))
 	b.await(ctx, t, "the standby has read the new file", logs(next, "the controllers were read again"))
 	if err := leader.Kill(); err != nil {
