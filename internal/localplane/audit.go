@@ -3,6 +3,7 @@ package localplane
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -57,22 +58,35 @@ type auditEvent struct {
 	ResponseStatus struct {
 		Code int32 `json:"code"`
 	} `json:"responseStatus"`
-	StageTimestamp time.Time `json:"stageTimestamp"`
+	RequestReceivedTimestamp time.Time `json:"requestReceivedTimestamp"`
+	StageTimestamp           time.Time `json:"stageTimestamp"`
 }
 
-// Mark is a position in the audit log.
-type Mark int64
+// Mark is a point of the audit log.
+type Mark struct {
+	// place is the end of the last complete line.
+	place int64
+	// taken is the time of the mark in microseconds, the precision of the log's times.
+	taken time.Time
+}
 
-// Mark returns the current end of the audit log: the end of its last complete line.
+// Mark returns the current end of the audit log.
 func (c *Cluster) Mark() (Mark, error) {
+	mark := Mark{taken: time.Now().Truncate(time.Microsecond)}
 	file, err := os.Open(c.path("audit.log"))
 	if os.IsNotExist(err) {
-		return 0, nil
+		return mark, nil
 	}
 	if err != nil {
-		return 0, err
+		return mark, err
 	}
 	defer file.Close() //nolint:errcheck // opened for reading
+	mark.place, err = lastLine(file)
+	return mark, err
+}
+
+// lastLine returns the end of the last complete line.
+func lastLine(file *os.File) (int64, error) {
 	end, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
 		return 0, err
@@ -81,14 +95,16 @@ func (c *Cluster) Mark() (Mark, error) {
 	if _, err := file.ReadAt(tail, end-int64(len(tail))); err != nil {
 		return 0, err
 	}
-	return Mark(end - int64(len(tail)) + int64(bytes.LastIndexByte(tail, '\n')) + 1), nil
+	return end - int64(len(tail)) + int64(bytes.LastIndexByte(tail, '\n')) + 1, nil
 }
 
 // longestLine is longer than any event at level Metadata, in bytes.
 const longestLine = 256 << 10
 
 // Writes returns all writes since a mark, with dry runs. The API server logs a request before it
-// responds, so that the log has each request that a client has a response to.
+// responds, so that the log has each request that a client has a response to. Other clients may see
+// the object first: Writes leaves out requests that the API server received before the mark,
+// although their lines may come after it.
 func (c *Cluster) Writes(since Mark) ([]Write, error) {
 	file, err := os.Open(c.path("audit.log"))
 	if err != nil {
@@ -102,30 +118,43 @@ func (c *Cluster) Writes(since Mark) ([]Write, error) {
 // log many times a second. It is safe for concurrent use.
 type auditLog struct {
 	mu sync.Mutex // guards the fields below
-	// writes are those of the lines between the positions begin and end. places has the position of
-	// the line of each; it ascends.
-	begin, end Mark
-	writes     []Write
-	places     []Mark
+	// lines are those of writes between the positions begin and end, in order.
+	begin, end int64
+	lines      []auditLine
+}
+
+// auditLine is the line of a write.
+type auditLine struct {
+	place    int64 // its position
+	received time.Time
+	write    Write
 }
 
 // since reads the lines that are new, and returns the writes since a mark.
 func (a *auditLog) since(file *os.File, mark Mark) ([]Write, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.end == 0 || mark < a.begin {
-		a.begin, a.end, a.writes, a.places = mark, mark, nil, nil
+	if a.end == 0 || mark.place < a.begin {
+		a.begin, a.end, a.lines = mark.place, mark.place, nil
 	}
 	if err := a.read(file); err != nil {
 		return nil, err
 	}
-	first, _ := slices.BinarySearch(a.places, mark)
-	return append([]Write(nil), a.writes[first:]...), nil
+	first, _ := slices.BinarySearchFunc(a.lines, mark.place, func(l auditLine, place int64) int {
+		return cmp.Compare(l.place, place)
+	})
+	var writes []Write
+	for _, l := range a.lines[first:] {
+		if !l.received.Before(mark.taken) {
+			writes = append(writes, l.write)
+		}
+	}
+	return writes, nil
 }
 
 // read reads the complete lines after the last one that was read.
 func (a *auditLog) read(file *os.File) error {
-	if _, err := file.Seek(int64(a.end), io.SeekStart); err != nil {
+	if _, err := file.Seek(a.end, io.SeekStart); err != nil {
 		return err
 	}
 	reader := bufio.NewReader(file)
@@ -142,9 +171,9 @@ func (a *auditLog) read(file *os.File) error {
 			return fmt.Errorf("audit log: %w", err)
 		}
 		if e.ObjectRef != nil {
-			a.writes, a.places = append(a.writes, e.write()), append(a.places, a.end)
+			a.lines = append(a.lines, auditLine{place: a.end, received: e.RequestReceivedTimestamp, write: e.write()})
 		}
-		a.end += Mark(len(line))
+		a.end += int64(len(line))
 	}
 }
 

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -30,7 +32,7 @@ func TestWritesOfAGrowingLog(t *testing.T) {
 		if _, err := file.WriteAt([]byte(part), int64(len(text))); err != nil {
 			t.Fatal(err)
 		}
-		marks = append(marks, Mark(strings.LastIndexByte(text, '\n')+1))
+		marks = append(marks, Mark{place: int64(strings.LastIndexByte(text, '\n') + 1)})
 		text += part
 		for _, from := range []int{i, i / 2, 1, i} { // the first mark is asked for late
 			if from > i {
@@ -45,11 +47,11 @@ func TestWritesOfAGrowingLog(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("writes since %d after part %d (-want +got):\n%s", marks[from], i, diff)
+				t.Errorf("writes since %d after part %d (-want +got):\n%s", marks[from].place, i, diff)
 			}
 		}
 	}
-	all, err := log.since(file, 0)
+	all, err := log.since(file, Mark{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,5 +61,38 @@ func TestWritesOfAGrowingLog(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"a", "b", "c", "d", "e"}, names); diff != "" {
 		t.Errorf("all writes (-want +got):\n%s", diff)
+	}
+}
+
+// TestLateLines takes a mark before the log has the lines of requests that were received before it.
+// They do not count; a request of the same microsecond does.
+func TestLateLines(t *testing.T) {
+	c := &Cluster{dir: t.TempDir()}
+	mark, err := c.Mark()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for name, after := range map[string]time.Duration{
+		"long-before": -time.Second, "before": -time.Microsecond, "at-once": 0, "later": time.Microsecond,
+	} {
+		fmt.Fprintf(&text, `{"verb":"create","requestReceivedTimestamp":%q,`+
+			`"objectRef":{"resource":"configmaps","name":%q}}`+"\n",
+			mark.taken.Add(after).UTC().Format("2006-01-02T15:04:05.000000Z07:00"), name)
+	}
+	if err := os.WriteFile(c.path("audit.log"), []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	writes, err := c.Writes(mark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, w := range writes {
+		names = append(names, w.Name)
+	}
+	slices.Sort(names)
+	if diff := cmp.Diff([]string{"at-once", "later"}, names); diff != "" {
+		t.Errorf("writes since the mark (-want +got):\n%s", diff)
 	}
 }

@@ -23,7 +23,7 @@ type Cluster = localplane.Cluster
 // Write is one mutating request, from the audit log.
 type Write = localplane.Write
 
-// Mark is a position in the audit log.
+// Mark is a point of the audit log.
 type Mark = localplane.Mark
 
 // Options configure a Cluster. The zero value works.

@@ -9,7 +9,8 @@ import (
 	"github.com/hookloop/hookloop/test/cluster"
 )
 
-// Mark returns the present end of the audit log.
+// Mark returns the present end of the audit log. Writes of objects that are seen before it do not
+// count after it.
 func (k *Kit) Mark() cluster.Mark {
 	k.Helper()
 	mark, err := k.Cluster.Mark()
