@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hookloop/hookloop/internal/proc"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -76,8 +77,7 @@ func (c *Cluster) InstallKubectl() (folder string, err error) {
 		script += " " + shellQuoted(word)
 	}
 	script += " \"$@\"\n"
-	//nolint:gosec // it is to be executed
-	return folder, os.WriteFile(filepath.Join(folder, "kubectl"), []byte(script), 0o700)
+	return folder, proc.WriteProgram(filepath.Join(folder, "kubectl"), []byte(script))
 }
 
 // shellQuoted returns a word for sh, in which nothing is expanded.

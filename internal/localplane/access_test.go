@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/hookloop/hookloop/internal/proc"
 )
 
 // TestInstalledKubectl runs the script kubectl of a program in a folder with a name that a shell
@@ -15,7 +17,7 @@ func TestInstalledKubectl(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := filepath.Join(folder, "controlplane")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\nprintf '<%s>' \"$@\"\n"), 0o700); err != nil {
+	if err := proc.WriteProgram(program, []byte("#!/bin/sh\nprintf '<%s>' \"$@\"\n")); err != nil {
 		t.Fatal(err)
 	}
 	c := &Cluster{dir: t.TempDir(), assets: Assets{Kubectl: Program{Path: program, Args: []string{"kube ctl", "$1"}}}}

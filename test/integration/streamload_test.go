@@ -148,7 +148,7 @@ func anotherBuild(t *testing.T) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "rebuilt")
-	if err := os.WriteFile(path, append(program, 0), 0o700); err != nil {
+	if err := proc.WriteProgram(path, append(program, 0)); err != nil {
 		t.Fatal(err)
 	}
 	return path
