@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
@@ -173,12 +174,15 @@ func TestRequeueOutlastsAWait(t *testing.T) {
 	for requeued.IsZero() {
 		select {
 		case item := <-w.items:
-			if item.Causes[0].Kind == queue.CauseObject {
-				events++
-				continue
+			event, again := hasCause(item, queue.CauseObject), hasCause(item, queue.CauseRequeue)
+			if !event && !again {
+				t.Fatalf("reconcile for %v, want the event and then the requeue", item.Causes)
 			}
-			if requeued = fake.Now(); item.Causes[0].Kind != queue.CauseRequeue {
-				t.Errorf("reconcile for %v, want the event and then the requeue", item.Causes)
+			if event {
+				events++
+			}
+			if again { // on a busy machine together with the event
+				requeued = fake.Now()
 			}
 		case <-w.ctx.Done():
 			t.Fatalf("no requeue, and %d events", events)
@@ -189,6 +193,10 @@ func TestRequeueOutlastsAWait(t *testing.T) {
 	if events != 1 || requeued.Sub(begun) < time.Minute {
 		t.Errorf("%d events, and the requeue after %s; want one, and a minute", events, requeued.Sub(begun))
 	}
+}
+
+func hasCause(item queue.Item[object.Ref], kind queue.CauseKind) bool {
+	return slices.ContainsFunc(item.Causes, func(c queue.Cause) bool { return c.Kind == kind })
 }
 
 // bookmark has the server come to a version.
