@@ -31,6 +31,9 @@ func (r *round) slow() {
 		}
 		r.report.Questions[r.over]++
 	}
+	if r.answerTime > 0 {
+		r.fastest = r.answerTime
+	}
 	if r.fastest < slowest {
 		return
 	}

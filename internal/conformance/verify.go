@@ -44,6 +44,9 @@ type Options struct {
 	// Timeout is the timeout of a call; 0 means the controller's, else DefaultTimeout.
 	Timeout time.Duration
 	Security
+
+	// answerTime replaces the measured answer time of a slow hook in tests; 0 means none.
+	answerTime time.Duration
 }
 
 // UsageError reports a wrong option or file.
@@ -79,7 +82,7 @@ func Verify(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &examiner{subject: s, targets: targets, report: newReport(s, targets)}
+	e := &examiner{subject: s, targets: targets, report: newReport(s, targets), answerTime: o.answerTime}
 	e.examine(ctx)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -94,6 +97,8 @@ type examiner struct {
 	report  *Report
 	// answered reports that the hook has ended a call with an answer or a status.
 	answered bool
+	// answerTime is that of the options.
+	answerTime time.Duration
 	// engine are the engine's own hooks, by operation and mode.
 	engine map[string]*hook.Opened
 }
