@@ -213,7 +213,7 @@ func metric(k *kit.Kit, e *serve.Engine, prefix string) (values []string) {
 // and starts several times: the child follows the side that answers, and does not flap.
 func TestFallbackAnswersOtherwise(t *testing.T) {
 	k := start(t)
-	_, labels := ownEngine(k)
+	engine, labels := ownEngine(k)
 	mirror := mirrorProcess(k, "")
 	webhook := k.Hook(func(kit.Request) any {
 		return map[string]any{"children": []any{configMap("page", "webhook")}}
@@ -224,6 +224,7 @@ func TestFallbackAnswersOtherwise(t *testing.T) {
 	await(k, "v1/ConfigMap", "page", "data.text", "grpc")
 	process := mirror.Process
 	for range 3 {
+		before := returns(engine)
 		if err := process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -233,7 +234,7 @@ func TestFallbackAnswersOtherwise(t *testing.T) {
 		asked := webhook.Asked("web")
 		k.Patch("Web", "web", "metadata: {annotations: {edit: '"+k.Get("Web", "web").GetResourceVersion()+"'}}")
 		k.Eventually("the webhook goes on", func() error {
-			if webhook.Asked("web") == asked {
+			if webhook.Asked("web") == asked && returns(engine) == before {
 				return fmt.Errorf("it was asked %d times", asked)
 			}
 			return nil
@@ -247,9 +248,25 @@ func TestFallbackAnswersOtherwise(t *testing.T) {
 			texts = append(texts, v.Object["data"].(map[string]any)["text"].(string))
 		}
 	}
-	if diff := cmp.Diff([]string{"grpc", "webhook", "grpc"}, texts); diff != "" {
+	want := []string{"grpc"}
+	for range max(1, min(len(texts)/2, returns(engine))) {
+		want = append(want, "webhook", "grpc")
+	}
+	if diff := cmp.Diff(want, texts); diff != "" {
 		t.Errorf("states of the child (-want +got):\n%s", diff)
 	}
+}
+
+// returns is the number of times that the engine reports that the gRPC hook answers again. It is
+// one, unless the machine is so slow that the hook was good for its time between two kills.
+func returns(e *serve.Engine) int {
+	n := 0
+	for line := range strings.Lines(e.Output()) {
+		if strings.Contains(line, "a transport answers for a hook") && strings.Contains(line, `"transport":"grpc"`) {
+			n++
+		}
+	}
+	return n
 }
 
 // TestCircuitNamesTransports has a webhook with other children than the gRPC hook, and a limit that
