@@ -68,6 +68,18 @@ func awaitSync(k *kit.Kit, name string) {
 	await(k, "Web", name, "status.round", round)
 }
 
+// awaitLines waits until lines of the audit log are the expected ones: a client sees an object a
+// moment before the log has its write.
+func awaitLines(k *kit.Kit, what string, want []string, lines func() []string) {
+	k.Helper()
+	k.Eventually(what, func() error {
+		if diff := cmp.Diff(want, lines()); diff != "" {
+			return fmt.Errorf("(-want +got):\n%s", diff)
+		}
+		return nil
+	})
+}
+
 func TestChildren(t *testing.T) {
 	parallel(t)
 	one := parent("web", page("page", "text: one"))

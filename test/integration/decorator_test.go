@@ -82,11 +82,11 @@ func TestDecorator(t *testing.T) {
 	await(k, "v1/ConfigMap", "page", "data.text", "two")
 	k.Patch("Web", "web", "spec: {answer: {attachments: [], annotations: {end: reached}}}")
 	await(k, "v1/ConfigMap", "page", "metadata.name", "")
+	await(k, "Web", "web", "metadata.annotations.end", "reached")
 	want := []string{"update configmaps page", "create configmaps page", "delete configmaps page"}
 	if diff := cmp.Diff(want, k.ChildWrites(mark)); diff != "" {
 		t.Errorf("writes to attachments (-want +got):\n%s", diff)
 	}
-	await(k, "Web", "web", "metadata.annotations.end", "reached")
 	await(k, "Web", "web", "status.seen", "true") // null leaves it alone
 	mark = k.Settled(settled)
 	k.Patch("Web", "web", "metadata: {annotations: {somebody: else}}")
@@ -107,15 +107,15 @@ func TestTargetIsWrittenOnceInASync(t *testing.T) {
 	k.Apply(target("", `labels: {a: b}, annotations: {c: d}, status: {seen: true}`))
 	await(k, "Web", "web", "status.seen", "true")
 	await(k, "Web", "web", "metadata.labels.a", "b")
-	var lines []string
-	for _, w := range k.Writes(mark) {
-		if w.Name == "web" {
-			lines = append(lines, w.Verb+" "+w.Resource+"/"+w.Subresource)
+	awaitLines(k, "writes to the target", []string{"patch webs/", "patch webs/status"}, func() []string {
+		var lines []string
+		for _, w := range k.Writes(mark) {
+			if w.Name == "web" {
+				lines = append(lines, w.Verb+" "+w.Resource+"/"+w.Subresource)
+			}
 		}
-	}
-	if diff := cmp.Diff([]string{"patch webs/", "patch webs/status"}, lines); diff != "" {
-		t.Errorf("writes to the target (-want +got):\n%s", diff)
-	}
+		return lines
+	})
 }
 
 func TestDecoratorSelects(t *testing.T) {
@@ -221,6 +221,7 @@ func TestRollingMethodOfAnAttachment(t *testing.T) {
 	mark := k.Mark()
 	k.Patch("Web", "web", "spec: {answer: {attachments: ["+secret("two")+"]}}")
 	await(k, "v1/Secret", "key", "data.text", "dHdv")
+	awaitSync(k, "web")
 	if diff := cmp.Diff([]string{"delete secrets key", "create secrets key"}, k.ChildWrites(mark)); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}

@@ -98,7 +98,7 @@ func TestMapFirstQuestionsComeFirst(t *testing.T) {
 	runMap(k, kit.Mapping{Map: hook.URL})
 	secrets(k, n)
 	k.Apply(mapped)
-	k.EventuallyWithin(time.Minute, "the hook is asked about all outputs", func() error {
+	k.Eventually("the hook is asked about all outputs", func() error {
 		mu.Lock()
 		defer mu.Unlock()
 		if again < n {

@@ -144,6 +144,7 @@ func TestOptOut(t *testing.T) {
 				k.Apply(other)
 				k.Patch("Web", "other", "metadata: {labels: {tier: front}}")
 				await(k, "v1/ConfigMap", "other", "data.text", "one")
+				awaitSync(k, "other")
 				if diff := cmp.Diff([]string{"create configmaps other"}, k.ChildWrites(mark)); diff != "" {
 					t.Errorf("writes (-want +got):\n%s", diff)
 				}

@@ -138,9 +138,7 @@ func TestRollingUpdate(t *testing.T) {
 	awaitColours(k, "blue blue blue red red")
 	logStep("the last child was lost and is back, at its own revision")
 	want := []string{"update ball-0", "update ball-1", "update ball-2", "create ball-4"}
-	if diff := cmp.Diff(want, ballWrites(k, mark)); diff != "" {
-		t.Errorf("writes to children (-want +got):\n%s", diff)
-	}
+	awaitLines(k, "writes to children", want, func() []string { return ballWrites(k, mark) })
 
 	k.Apply(balls(5, "red"))
 	awaitUpdated(k, "RolloutWaiting", `Ball "ball-4" has no condition Ready`)

@@ -188,8 +188,9 @@ func TestStandbyTakesOver(t *testing.T) {
 	if text := topOf(k, next); !strings.HasPrefix(text, "1 engine, version ") || !strings.Contains(text, k.Name) {
 		t.Errorf("hookloop top of the new leader prints\n%swant 1 engine, and its controller", text)
 	}
-	if got := replica.with("/webs?", "sendInitialEvents=true")[before:]; before != 1 || len(got) > 0 {
-		t.Errorf("%d lists of the parents before, want 1, and lists after the replica has taken over: %v", before, got)
+	if got := replica.with("/webs?", "sendInitialEvents=true")[before:]; before == 0 || len(got) > 0 {
+		t.Errorf("%d lists of the parents before, want one at least, and lists after the replica has taken over: %v",
+			before, got)
 	}
 	if got := k.ChildWrites(mark); len(got) > 0 {
 		t.Errorf("writes of the new leader: %v", got)

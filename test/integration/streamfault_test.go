@@ -271,7 +271,6 @@ func TestFloodOfTriggers(t *testing.T) {
 	if taken == 0 || taken > flood/5 {
 		t.Errorf("%d triggers were taken, want the burst that is allowed, and a few more", taken)
 	}
-	if diff := cmp.Diff([]string{"update configmaps bad", "create configmaps fine"}, k.ChildWrites(mark)); diff != "" {
-		t.Errorf("all writes (-want +got):\n%s", diff)
-	}
+	awaitLines(k, "all writes", []string{"update configmaps bad", "create configmaps fine"},
+		func() []string { return k.ChildWrites(mark) })
 }
