@@ -17,7 +17,8 @@ type drift struct {
 	Children  int       `json:"children"`
 	buildFloors
 	Converge cost `json:"converge"`
-	// Settle is the cost from the last child's creation until the engine rests.
+	// Settle is the cost from the last child's creation until the parent has its status and the
+	// engine rests.
 	Settle cost `json:"settle"`
 	// Rounds is the number of edits. Latencies are the times from the response to the edit until the
 	// API server has the correct child, in ascending order. Drift is the cost of all rounds.
@@ -120,17 +121,8 @@ func (d *drift) converge(s *stage) func(context.Context, *view) error {
 		if err != nil {
 			return err
 		}
-		if d.Converge, err = s.end(ctx, since, done); err != nil {
-			return err
-		}
+		d.Converge, d.Settle, err = s.inTwo(ctx, since, done, s.reports)
 		s.progress("  converged after %s", d.Converge.Wall.Round(time.Millisecond))
-		if since, err = s.begin(ctx); err != nil {
-			return err
-		}
-		if err := s.rests(ctx); err != nil {
-			return err
-		}
-		d.Settle, err = s.end(ctx, since, time.Now())
 		return err
 	}
 }

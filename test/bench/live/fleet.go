@@ -181,8 +181,8 @@ func (s *stage) awaitTexts(ctx context.Context, v *view, since *reading, n int, 
 	return s.end(ctx, since, done)
 }
 
-// reports waits until the engine rests and all parents of the fleet have the status of their
-// generation. A busy API server may delay the last status: it belongs to this workload.
+// reports waits until the engine rests and all parents have the status of their generation. A busy
+// API server may delay the last status: it belongs to this workload.
 func (s *stage) reports(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, waitTimeout, errors.New("not all parents have their status"))
 	defer cancel()

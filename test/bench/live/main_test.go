@@ -195,8 +195,8 @@ func checkDrift(t *testing.T, d drift) {
 	if got := d.Converge.Writes["create configmaps"]; got != d.Children {
 		t.Errorf("%s: the audit log has %d ConfigMaps created, want %d", d.Transport, got, d.Children)
 	}
-	if got := sum(d.Drift.Writes); got != d.Rounds {
-		t.Errorf("%s: %d edits brought the writes %v, want one each", d.Transport, d.Rounds, d.Drift.Writes)
+	if got := childWrites(d.Drift); !maps.Equal(got, map[string]int{"update configmaps": d.Rounds}) {
+		t.Errorf("%s: %d edits brought the writes %v of children, want one update each", d.Transport, d.Rounds, got)
 	}
 	if got := d.Hurried.Writes["update configmaps"]; got != hurry*d.Rounds {
 		t.Errorf("%s: %d edits without a pause brought the writes %v, want one each", d.Transport, hurry*d.Rounds,
@@ -219,14 +219,21 @@ func checkDrift(t *testing.T, d drift) {
 func checkBareDrift(t *testing.T, d drift) {
 	t.Helper()
 	for n, c := range map[int]cost{d.Rounds: d.Drift, hurry * d.Rounds: d.Hurried} {
-		if c.Writes["update configmaps"] != n || len(c.Writes) != 1 || c.EngineCPU == 0 {
-			t.Errorf("%s: %d edits cost %s and brought the writes %v, want one update each", d.Transport, n, c.EngineCPU,
-				c.Writes)
+		if got := childWrites(c); !maps.Equal(got, map[string]int{"update configmaps": n}) || c.EngineCPU == 0 {
+			t.Errorf("%s: %d edits cost %s and brought the writes %v of children, want one update each", d.Transport, n,
+				c.EngineCPU, got)
 		}
 		if asked := c.Sent > 0; asked != (d.Transport == bare) {
 			t.Errorf("%s: %d bytes were sent to the hook", d.Transport, c.Sent)
 		}
 	}
+}
+
+// childWrites returns the writes of children: a status may be late.
+func childWrites(c cost) map[string]int {
+	writes := maps.Clone(c.Writes)
+	maps.DeleteFunc(writes, func(what string, _ int) bool { return !strings.Contains(what, " configmaps") })
+	return writes
 }
 
 func TestParse(t *testing.T) {

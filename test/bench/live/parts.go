@@ -90,17 +90,10 @@ func (p *parts) build(s *stage) func(context.Context, *view) error {
 		if err != nil {
 			return err
 		}
-		if p.Build, err = s.end(ctx, since, done); err != nil {
-			return err
-		}
+		p.Build, p.Settle, err = s.inTwo(ctx, since, done, func(ctx context.Context) error {
+			return s.awaitStatus(ctx, p.Inputs)
+		})
 		s.progress("  all outputs exist after %s", p.Build.Wall.Round(time.Millisecond))
-		if since, err = s.begin(ctx); err != nil {
-			return err
-		}
-		if err := s.awaitStatus(ctx, p.Inputs); err != nil {
-			return err
-		}
-		p.Settle, err = s.end(ctx, since, time.Now())
 		return err
 	}
 }

@@ -112,6 +112,34 @@ func (s *stage) end(ctx context.Context, since *reading, until time.Time) (cost,
 	}, nil
 }
 
+// inTwo returns the cost of a build until a moment, and the cost from there until await returns. A
+// write belongs to the part in which the API server received it: the audit log has it a moment
+// after a watch does.
+func (s *stage) inTwo(
+	ctx context.Context, since *reading, until time.Time, await func(context.Context) error,
+) (build, settle cost, err error) {
+	if build, err = s.end(ctx, since, until); err != nil {
+		return build, settle, err
+	}
+	built, err := s.begin(ctx)
+	if err != nil {
+		return build, settle, err
+	}
+	if err := await(ctx); err != nil {
+		return build, settle, err
+	}
+	if settle, err = s.end(ctx, built, time.Now()); err != nil {
+		return build, settle, err
+	}
+	build.Writes, err = s.writes(since.audit)
+	for what, n := range settle.Writes {
+		if build.Writes[what] -= n; build.Writes[what] == 0 {
+			delete(build.Writes, what)
+		}
+	}
+	return build, settle, err
+}
+
 // calls is the metric of the hook's calls.
 func (s *stage) calls() string {
 	if s.mapping {
