@@ -92,7 +92,7 @@ func eventually(t *testing.T, h enginehook.Hook) error {
 	return err
 }
 
-// ask asks one question, with the default timeout of 10 s.
+// ask asks one question. Hooks have the default timeout of 10 s if their settings have none.
 func ask(t *testing.T, h enginehook.Hook) (*enginehook.Answer, error) {
 	t.Helper()
 	o, err := object.Decode(
@@ -190,7 +190,7 @@ func TestSlowHooksAreLeftAlone(t *testing.T) {
 	for _, mode := range []string{"Unary", "Stream"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			h, proxy := serving(t, mode, slow)
+			h, proxy := serving(t, mode, slow, `,"timeout":"30s"`)
 			if _, err := ask(t, h); err != nil {
 				t.Fatal(err)
 			}
@@ -202,11 +202,13 @@ func TestSlowHooksAreLeftAlone(t *testing.T) {
 }
 
 func overGRPC(t *testing.T, mode string) (*enginehook.Opened, *silentproxy.Proxy) {
-	return serving(t, mode, hello)
+	return serving(t, mode, hello, "")
 }
 
-// serving connects to a hook of the Go SDK.
-func serving(t *testing.T, mode string, composite hook.Composite) (*enginehook.Opened, *silentproxy.Proxy) {
+// serving connects to a hook of the Go SDK, with further fields of the hook's settings.
+func serving(
+	t *testing.T, mode string, composite hook.Composite, more string,
+) (*enginehook.Opened, *silentproxy.Proxy) {
 	listening := make(chan net.Addr, 1)
 	background(t, func(ctx context.Context) error {
 		o := hook.ServeOptions{
@@ -218,7 +220,7 @@ func serving(t *testing.T, mode string, composite hook.Composite) (*enginehook.O
 	})
 	proxy := between(t, (<-listening).String())
 	h, err := (&grpc.Transport{}).Open(
-		settings(fmt.Sprintf(`{"target":%q,"insecure":true,"mode":%q}`, proxy.Address(), mode)))
+		settings(fmt.Sprintf(`{"target":%q,"insecure":true,"mode":%q%s}`, proxy.Address(), mode, more)))
 	return opened(t, h, err), proxy
 }
 

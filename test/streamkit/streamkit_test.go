@@ -20,6 +20,9 @@ import (
 // starting is how long a hook's process may take until it listens.
 const starting = 30 * time.Second
 
+// waiting is how long a hook without faults may take for one message, on a busy machine.
+const waiting = time.Minute
+
 // sdk is a reference hook on one SDK.
 type sdk struct {
 	name string
@@ -113,7 +116,7 @@ func TestSDKsPass(t *testing.T) {
 	for _, s := range sdks {
 		t.Run(s.name, func(t *testing.T) {
 			address := listening(t, start(t, s.spec(t), "--listen", "127.0.0.1:0"))
-			results, out := verify(t, address, streamkit.Options{Transcript: true})
+			results, out := verify(t, address, streamkit.Options{Transcript: true, Wait: waiting})
 			for _, r := range results {
 				if r.Outcome != streamkit.Passed {
 					t.Errorf("%s:\n%s", r.Name, out)
@@ -138,7 +141,7 @@ func TestSDKsPassDialledIn(t *testing.T) {
 	ca, token := file("ca.crt", authority.PEM), file("token", []byte("kit"))
 	o := streamkit.ListenOptions{
 		Address: "127.0.0.1:0", CertFile: file("tls.crt", certificate), KeyFile: file("tls.key", key),
-		Options: streamkit.Options{Transcript: true},
+		Options: streamkit.Options{Transcript: true, Wait: waiting},
 	}
 	for _, s := range sdks {
 		t.Run(s.name, func(t *testing.T) {

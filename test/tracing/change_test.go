@@ -107,7 +107,7 @@ func checkRoot(t *testing.T, trace *reading.Trace, id change.ID) {
 var stages = []string{"observe", "ask Sync", "plan", "act", "report"}
 
 // checkSync checks that a sync belongs to the change, has its stages as children in order, with
-// writes below act or report, and the hook's own span within ask.
+// writes below act or report, and the hook's own span, which begins within ask.
 func checkSync(t *testing.T, trace *reading.Trace, sync reading.Span, id change.ID) {
 	t.Helper()
 	if sync.Parent != id.Root.String() {
@@ -137,8 +137,9 @@ func checkStage(t *testing.T, trace *reading.Trace, stage reading.Span) {
 			t.Errorf("below ask the hook has the spans %+v, want one", spans)
 		}
 		for _, s := range spans {
-			if s.Start.Before(stage.Start) || s.End().After(stage.End()) {
-				t.Errorf("the hook's span is from %s to %s, want within ask, %s to %s", s.Start, s.End(), stage.Start, stage.End())
+			// It may end after ask: a server ends its span when the transport has its answer.
+			if s.Start.Before(stage.Start) || s.Start.After(stage.End()) {
+				t.Errorf("the hook's span begins at %s, want within ask, %s to %s", s.Start, stage.Start, stage.End())
 			}
 		}
 	case "act", "report":
