@@ -109,6 +109,87 @@ func TestAcquireWaits(t *testing.T) {
 	})
 }
 
+// TestAWaiterBlocksNobody lets a caller wait for more than is free. Others that fit are served
+// before it, whether they wait or not, but not without end.
+func TestAWaiterBlocksNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := budget.New(40).Share(budget.Decoding) // of 10 bytes
+		acquire := func(ctx context.Context, n int64) <-chan error {
+			done := make(chan error, 1)
+			go func() { done <- s.Acquire(ctx, n) }()
+			synctest.Wait()
+			return done
+		}
+		if err := s.TryAcquire(5); err != nil {
+			t.Fatal(err)
+		}
+		large := acquire(t.Context(), 8)
+		if err := s.TryAcquire(1); err != nil {
+			t.Errorf("4 bytes are free behind the waiter: %v", err)
+		}
+		s.Release(1)
+		for n := range 2 {
+			small := acquire(t.Context(), 5)
+			select {
+			case err := <-small:
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.Release(5)
+			default:
+				t.Fatalf("caller %d of 5 bytes waits behind the one of 8", n)
+			}
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		late := acquire(gone, 1)
+		if len(late) > 0 {
+			t.Error("11 bytes have passed the waiter, want 10 at most")
+		}
+		last := acquire(t.Context(), 2)
+		cancel()
+		if err := <-late; !errors.Is(err, context.Canceled) {
+			t.Errorf("the caller that has gone gets %v", err)
+		}
+		s.Release(5)
+		if err := errors.Join(<-large, <-last); err != nil {
+			t.Errorf("all bytes are free: %v", err)
+		}
+		exhausted(t, s.TryAcquire(1), 1)
+	})
+}
+
+// TestAWaiterThatLeaves does not keep those behind it waiting.
+func TestAWaiterThatLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := budget.New(40).Share(budget.Decoding) // of 10 bytes
+		if err := s.TryAcquire(4); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		results := make(chan error, 3)
+		go func() { results <- s.Acquire(ctx, 10) }()
+		synctest.Wait()
+		for range 2 {
+			if err := s.Acquire(t.Context(), 5); err != nil { // 10 bytes pass
+				t.Fatal(err)
+			}
+			s.Release(5)
+		}
+		go func() { results <- s.Acquire(t.Context(), 6) }()
+		synctest.Wait()
+		if len(results) > 0 {
+			t.Fatalf("got %v, want both to wait", <-results)
+		}
+		cancel()
+		if err := <-results; !errors.Is(err, context.Canceled) {
+			t.Errorf("the first gets %v", err)
+		}
+		if err := <-results; err != nil {
+			t.Errorf("the second gets %v", err)
+		}
+	})
+}
+
 // holder is an account that drops data on request.
 type holder struct {
 	account *budget.Account

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"golang.org/x/sync/semaphore"
 )
 
 // Share is the memory of one part. Acquire and Release use it for a time; accounts (Join) hold it,
@@ -16,7 +14,7 @@ type Share struct {
 	budget *Budget
 	part   Part
 	size   int64
-	room   *semaphore.Weighted
+	room   *room
 
 	taken            atomic.Int64 // by Acquire; at most size
 	held             atomic.Int64 // by accounts
@@ -28,7 +26,7 @@ type Share struct {
 }
 
 func newShare(b *Budget, part Part, size int64) *Share {
-	return &Share{budget: b, part: part, size: size, room: semaphore.NewWeighted(size)}
+	return &Share{budget: b, part: part, size: size, room: newRoom(size)}
 }
 
 // Limit returns the current limit of the part.
@@ -48,6 +46,8 @@ func (s *Share) Limit() int64 {
 
 // Acquire reserves n bytes. It waits for releases until ctx ends. At the deadline, or if n exceeds
 // the share, it returns an *ExhaustedError. A caller that already holds bytes must use TryAcquire.
+// A caller that waits for many bytes does not make those wait that need few: they pass it, until
+// their sum is the share's size.
 func (s *Share) Acquire(ctx context.Context, n int64) error {
 	if s == nil || n <= 0 {
 		return nil
@@ -55,7 +55,7 @@ func (s *Share) Acquire(ctx context.Context, n int64) error {
 	if n > s.size {
 		return s.refuse(n)
 	}
-	if err := s.room.Acquire(ctx, n); err != nil {
+	if err := s.room.wait(ctx, n); err != nil {
 		if errors.Is(err, context.Canceled) {
 			return err
 		}
@@ -65,12 +65,13 @@ func (s *Share) Acquire(ctx context.Context, n int64) error {
 	return nil
 }
 
-// TryAcquire reserves n bytes, or returns an *ExhaustedError immediately.
+// TryAcquire reserves n bytes, or returns an *ExhaustedError immediately. Callers that wait have no
+// precedence over it.
 func (s *Share) TryAcquire(n int64) error {
 	if s == nil || n <= 0 {
 		return nil
 	}
-	if !s.room.TryAcquire(n) {
+	if !s.room.take(n) {
 		return s.refuse(n)
 	}
 	s.taken.Add(n)
@@ -83,7 +84,7 @@ func (s *Share) Release(n int64) {
 		return
 	}
 	s.taken.Add(-n)
-	s.room.Release(n)
+	s.room.put(n)
 }
 
 func (s *Share) refuse(n int64) error {

@@ -40,8 +40,10 @@ const (
 	maxStreamsPerUser = 128
 	// maxName is the maximum length of an object's name.
 	maxName = 253
-	// attachTimeout bounds the wait for the first message of a hook.
-	attachTimeout = 10 * time.Second
+	// attachTimeout bounds the wait for the first message of a hook, and maxAttachBytes its size: a
+	// few names and a selector.
+	attachTimeout  = 10 * time.Second
+	maxAttachBytes = 16 << 10
 )
 
 // Guard authenticates and authorizes callers (package auth).
@@ -192,28 +194,35 @@ func (g *Gateway) removeStream(user string) {
 }
 
 // receiveAttach reads the first message, which must be attach.
-func (g *Gateway) receiveAttach(ctx context.Context, conn stream.Conn) (*streamv1.Attach, error) {
-	type result struct {
-		m   *streamv1.HookMessage
-		err error
+func (g *Gateway) receiveAttach(ctx context.Context, conn *stream.ReservingConn) (*streamv1.Attach, error) {
+	var first *streamv1.HookMessage
+	if err := g.await(ctx, "attach message", func() (err error) {
+		first, err = conn.RecvFirst(maxAttachBytes)
+		return err
+	}); err != nil {
+		return nil, err
 	}
-	got := make(chan result, 1)
-	go func() { // ends with the stream at the latest
-		m, err := conn.Recv()
-		got <- result{m, err}
-	}()
+	attach := first.GetAttach()
+	if attach == nil {
+		return nil, status.Errorf(codes.InvalidArgument, "the first message is %T, expected attach", first.GetMessage())
+	}
+	return attach, nil
+}
+
+// await runs a function that receives the first message of a call, until a timeout. The function
+// ends with the call at the latest.
+func (g *Gateway) await(ctx context.Context, what string, receive func() error) error {
+	received := make(chan error, 1)
+	go func() { received <- receive() }()
 	timer := g.settings.Clock.NewTimer(attachTimeout)
 	defer timer.Stop()
 	select {
-	case r := <-got:
-		if r.err == nil && r.m.GetAttach() == nil {
-			r.err = status.Errorf(codes.InvalidArgument, "the first message is %T, expected attach", r.m.GetMessage())
-		}
-		return r.m.GetAttach(), r.err
+	case err := <-received:
+		return err
 	case <-timer.C():
-		return nil, status.Errorf(codes.DeadlineExceeded, "there was no attach message within %s", attachTimeout)
+		return status.Errorf(codes.DeadlineExceeded, "there was no %s within %s", what, attachTimeout)
 	case <-ctx.Done():
-		return nil, status.FromContextError(ctx.Err()).Err()
+		return status.FromContextError(ctx.Err()).Err()
 	}
 }
 

@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/transports/budget"
 	"github.com/hookloop/hookloop/internal/transports/gateway/auth"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -36,6 +38,16 @@ func TestFirstMessage(t *testing.T) {
 			&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{}}},
 			codes.InvalidArgument,
 			"expected attach",
+		},
+		"a large one": {
+			attaching(&streamv1.Attach{Worker: strings.Repeat("a", maxAttachBytes)}), codes.InvalidArgument,
+			"the first message has 16392 bytes, expected at most 16384",
+		},
+		"empty names": {
+			&streamv1.HookMessage{Message: &streamv1.HookMessage_Trigger{Trigger: &streamv1.Trigger{
+				Parents: slices.Repeat([]*streamv1.ParentName{{}}, maxAttachBytes/2-10),
+			}}},
+			codes.InvalidArgument, "takes more than 65536 bytes of memory",
 		},
 		"neither": {
 			attaching(&streamv1.Attach{}),
@@ -105,6 +117,24 @@ func TestFirstMessage(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFirstMessageWithoutMemory is read: before the check of its right, a call neither waits for
+// memory nor reserves any.
+func TestFirstMessageWithoutMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestGateway(t)
+		h.settings.Memory = budget.New(4 << 20)
+		if err := h.settings.Memory.Share(budget.Decoding).TryAcquire(1 << 20); err != nil {
+			t.Fatal(err)
+		}
+		h.guard.forbidden = status.Error(codes.PermissionDenied, "you may not")
+		g := h.dial("laptop")
+		g.send(attaching(serves("hello")))
+		if end := g.end(); end.Code() != codes.PermissionDenied {
+			t.Errorf("the call ends with %v", end)
+		}
+	})
 }
 
 // TestGuard passes the required right to the Guard, and rejects the call if the Guard does.

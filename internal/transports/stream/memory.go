@@ -43,6 +43,28 @@ func Reserve(conn GRPC, memory *budget.Share) *ReservingConn {
 	return &ReservingConn{GRPC: conn, memory: memory}
 }
 
+// maxFirstMemory bounds the decoded size of a first message, as a multiple of its maximum on the
+// wire.
+const maxFirstMemory = 4
+
+// RecvFirst waits for a message of at most limit bytes, which it reserves no memory for: the rights
+// of the caller are not known yet.
+func (c *ReservingConn) RecvFirst(limit int) (*streamv1.HookMessage, error) {
+	raw := &codec.Raw{}
+	if err := c.RecvMsg(raw); err != nil {
+		return nil, err
+	}
+	if n := len(raw.Data); n > limit {
+		return nil, status.Errorf(codes.InvalidArgument, "the first message has %d bytes, expected at most %d", n, limit)
+	}
+	m := &streamv1.HookMessage{}
+	//nolint:gosec // not negative
+	if err := decode.Unmarshal(raw.Data, m, decode.Limits{Memory: maxFirstMemory * uint64(limit)}); err != nil {
+		return nil, &Broken{err}
+	}
+	return m, nil
+}
+
 // Recv waits for a message and for memory. A message that is too large or malformed is an error.
 func (c *ReservingConn) Recv() (*streamv1.HookMessage, error) {
 	c.reserve(0)

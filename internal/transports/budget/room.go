@@ -1,0 +1,99 @@
+package budget
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// room is the free memory of a share. Callers that wait are served in their order. Smaller ones may
+// pass a waiting one, but only by as many bytes in all as the share has, so that none starves. It
+// is safe for concurrent use.
+type room struct {
+	size int64
+
+	mu      sync.Mutex // guards the fields below
+	free    int64
+	waiting []*waiter // oldest first
+}
+
+// waiter is a caller that waits.
+type waiter struct {
+	bytes  int64
+	passed int64 // bytes of callers that came later and were served
+	served chan struct{}
+}
+
+func newRoom(size int64) *room { return &room{size: size, free: size} }
+
+// take takes n bytes if they are free, even if others wait. It is for callers that already hold a
+// part: they release everything soon, so that none waits without end.
+func (r *room) take(n int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n > r.free {
+		return false
+	}
+	r.free -= n
+	return true
+}
+
+// wait takes n bytes, and waits for them until ctx ends. n must be at most the size.
+func (r *room) wait(ctx context.Context, n int64) error {
+	r.mu.Lock()
+	w := &waiter{bytes: n, served: make(chan struct{})}
+	r.waiting = append(r.waiting, w)
+	r.serve()
+	r.mu.Unlock()
+	select {
+	case <-w.served:
+		return nil
+	case <-ctx.Done():
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := slices.Index(r.waiting, w)
+	if at < 0 { // it was served meanwhile
+		return nil
+	}
+	r.waiting = slices.Delete(r.waiting, at, at+1)
+	r.serve() // others may have waited behind it
+	return ctx.Err()
+}
+
+// put returns n bytes.
+func (r *room) put(n int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.free += n
+	r.serve()
+}
+
+// serve serves the waiting callers that fit. The caller must hold the lock.
+func (r *room) serve() {
+	kept := r.waiting[:0]
+	for _, w := range r.waiting {
+		if w.bytes > r.free || !pass(kept, w.bytes, r.size) {
+			kept = append(kept, w)
+			continue
+		}
+		r.free -= w.bytes
+		close(w.served)
+	}
+	clear(r.waiting[len(kept):])
+	r.waiting = kept
+}
+
+// pass counts n bytes that pass the given callers. It reports false, and counts nothing, if one of
+// them was passed too often.
+func pass(before []*waiter, n, limit int64) bool {
+	for _, w := range before {
+		if w.passed+n > limit {
+			return false
+		}
+	}
+	for _, w := range before {
+		w.passed += n
+	}
+	return true
+}
