@@ -100,16 +100,26 @@ func (e *Engine[O]) greeted(w *streamv1.Welcome) (EngineReceived, error) {
 	return EngineReceived{Welcome: w}, nil
 }
 
+// maxReturned bounds the names that the engine sends back to a hook as unknown: it queues them
+// until the hook reads. The hook keeps the state of others, without use, until its own limit evicts
+// it.
+const maxReturned = 256 << 10
+
 // resume compares the peer state with the subjects that the hook still holds. Both sides drop each
 // subject that differs.
 func (e *Engine[O]) resume(states []*streamv1.SubjectState) {
 	held := make(map[string][]byte, len(states))
 	var unknown []string
+	returned := 0
 	for _, h := range states {
-		held[h.GetSubject()] = h.GetDigest()
-		if e.peer.subjects[h.GetSubject()] == nil {
-			unknown = append(unknown, h.GetSubject())
+		name := h.GetSubject()
+		_, repeated := held[name]
+		held[name] = h.GetDigest()
+		if repeated || e.peer.subjects[name] != nil || returned+len(name)+nameBytes > maxReturned {
+			continue
 		}
+		returned += len(name) + nameBytes
+		unknown = append(unknown, name)
 	}
 	for name, s := range e.peer.subjects {
 		if digest, found := held[name]; found && s.digest.is(digest) {

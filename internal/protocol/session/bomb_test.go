@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -146,23 +147,28 @@ func TestFragmentsReserveMemory(t *testing.T) {
 	}
 }
 
-// TestWelcomeOfAnySize is accepted up to the message limit: what the engine does not know is
-// forgotten in small messages.
-func TestWelcomeOfAnySize(t *testing.T) {
-	e := NewEngine(EngineSettings[*thing]{SessionID: "a", Encode: encodeThing})
-	e.Connect()
-	e.Outbox()
+// welcomeOf returns a Welcome that names subjects, in fragments.
+func welcomeOf(subjects int, name func(int) string) []*streamv1.HookMessage {
 	w := &streamv1.Welcome{
 		Version: Version, Window: &streamv1.Window{Calls: 1, Bytes: 1}, Capabilities: allCapabilities,
 	}
-	for i := range 100_000 {
-		subject := strings.Repeat("x", 60) + string(rune('a'+i%26)) + strings.Repeat("y", i%7)
-		w.Subjects = append(w.Subjects, &streamv1.SubjectState{Subject: subject, Digest: make([]byte, 16)})
+	for i := range subjects {
+		w.Subjects = append(w.Subjects, &streamv1.SubjectState{Subject: name(i), Digest: make([]byte, 16)})
 	}
-	for _, m := range fragmented(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: w}},
-		func(f *streamv1.Fragment) *streamv1.HookMessage {
-			return &streamv1.HookMessage{Message: &streamv1.HookMessage_Fragment{Fragment: f}}
-		}) {
+	m := &streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: w}}
+	return fragmented(m, proto.Size(m), func(f *streamv1.Fragment) *streamv1.HookMessage {
+		return &streamv1.HookMessage{Message: &streamv1.HookMessage_Fragment{Fragment: f}}
+	})
+}
+
+// connected returns an engine with a stream, after the hook's Welcome. Its Hello is sent.
+func connected(t *testing.T, welcome []*streamv1.HookMessage) *Engine[*thing] {
+	t.Helper()
+	e := NewEngine(EngineSettings[*thing]{SessionID: "a", Encode: encodeThing})
+	e.Connect()
+	for len(e.Outbox()) > 0 { // the last one means that all is sent
+	}
+	for _, m := range welcome {
 		if _, err := e.Receive(m); err != nil {
 			t.Fatal(err)
 		}
@@ -170,14 +176,80 @@ func TestWelcomeOfAnySize(t *testing.T) {
 	if !e.Open() {
 		t.Fatal("the session is not open")
 	}
-	names := 0
-	for _, m := range e.Outbox() {
-		names += len(m.GetForget().GetSubjects())
-		if n := len(m.GetForget().GetSubjects()); n == 0 || n > forgetNames {
-			t.Errorf("a message names %d subjects, expected 1 to %d", n, forgetNames)
+	return e
+}
+
+// TestWelcomeOfAnySize is accepted up to the message limit: some of the subjects that the engine
+// does not know are forgotten, in small messages, which count as the session's until they are sent.
+func TestWelcomeOfAnySize(t *testing.T) {
+	for title, name := range map[string]func(int) string{
+		"many":     func(i int) string { return fmt.Sprintf("%064d", i) },
+		"short":    func(i int) string { return fmt.Sprint(i) },
+		"the same": func(int) string { return "" },
+		"long":     func(i int) string { return strings.Repeat("x", 40_000) + fmt.Sprint(i) },
+		"too long": func(i int) string { return strings.Repeat("x", 1<<20) + fmt.Sprint(i) },
+	} {
+		t.Run(title, func(t *testing.T) {
+			subjects := min(100_000, 8<<20/len(name(0)+"x"))
+			e := connected(t, welcomeOf(subjects, name))
+			held, bytes, names := e.Bytes(), 0, 0
+			out := e.Outbox()
+			for _, m := range out {
+				forgotten := m.GetForget().GetSubjects()
+				size := len(strings.Join(forgotten, ""))
+				if n := len(forgotten); n == 0 || n > forgetNames || n > 1 && size > forgetBytes {
+					t.Errorf("a message names %d subjects in %d bytes, expected 1 to %d in at most %d", n, size, forgetNames,
+						forgetBytes)
+				}
+				bytes += size + nameBytes*len(forgotten)
+				names += len(forgotten)
+			}
+			if bytes > maxReturned || title != "too long" && names == 0 {
+				t.Errorf("%d subjects in %d bytes are forgotten, expected at most %d bytes", names, bytes, maxReturned)
+			}
+			if held < bytes || e.Bytes() != held || held > 2*maxReturned {
+				t.Errorf("%d bytes count, and %d while they are sent, expected more than %d", held, e.Bytes(), bytes)
+			}
+			if e.Shrink(held) || bytes > 0 && !e.Shrink(bytes/2) {
+				t.Error("the stream is ended with memory for the names, or continues without")
+			}
+			if e.Outbox(); e.Bytes() != 0 {
+				t.Errorf("%d bytes count after they are sent", e.Bytes())
+			}
+		})
+	}
+}
+
+// TestUnsentMessagesHoldCallsBack starts no more calls while the hook does not read, whatever its
+// window, and continues when it does.
+func TestUnsentMessagesHoldCallsBack(t *testing.T) {
+	welcome := &streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{
+		Version: Version, Window: &streamv1.Window{Calls: 1 << 30, Bytes: 1 << 60}, Capabilities: allCapabilities,
+	}}}
+	e := connected(t, []*streamv1.HookMessage{welcome})
+	const calls, each = 20, 1_000_000
+	for n := range calls {
+		s := &state{controller: &thing{name: "c"}, parent: &thing{name: fmt.Sprint(n), body: strings.Repeat("p", each)}}
+		e.Ask(s.question(fmt.Sprint(n)))
+	}
+	most, sent := maxUnsent+2*each, 0
+	if queued := e.streamBytes(); queued < maxUnsent {
+		t.Errorf("%d bytes wait for the hook, expected %d or more", queued, maxUnsent)
+	}
+	for out := e.Outbox(); len(out) > 0; out = e.Outbox() {
+		if queued := e.streamBytes(); queued > most {
+			t.Errorf("%d bytes wait for the hook, expected at most %d", queued, most)
+		}
+		if e.Shrink(100_000) {
+			t.Error("the engine's own calls end the stream")
+		}
+		for _, m := range out {
+			if m.GetCall() != nil {
+				sent++
+			}
 		}
 	}
-	if names != 100_000 {
-		t.Errorf("%d subjects are forgotten, expected all", names)
+	if sent != calls {
+		t.Errorf("%d calls are sent, expected all %d", sent, calls)
 	}
 }

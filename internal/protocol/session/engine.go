@@ -76,8 +76,30 @@ type stream[O Observed] struct {
 	accepts  uint64 // the largest message that the hook accepts
 	in       assembler
 	out      []*streamv1.EngineMessage
+	queued   backlog // of out
+	sending  backlog // of the messages that Outbox has returned last
 	draining bool
 	common   capabilities // from the Welcome on
+}
+
+// backlog is what messages to the hook take until they are sent.
+type backlog struct {
+	bytes int // of all messages
+	calls int // of calls, a part of bytes
+	// answers are the results of triggers, and answerBytes their part of bytes
+	answers, answerBytes int
+}
+
+// add counts a message of some bytes.
+func (b *backlog) add(m *streamv1.EngineMessage, bytes int) {
+	b.bytes += bytes
+	switch m.GetMessage().(type) {
+	case *streamv1.EngineMessage_Call:
+		b.calls += bytes
+	case *streamv1.EngineMessage_TriggerResult:
+		b.answers++
+		b.answerBytes += bytes
+	}
 }
 
 type phase int
@@ -113,15 +135,20 @@ func NewEngine[O Observed](s EngineSettings[O]) *Engine[O] {
 	return &Engine[O]{settings: s, peer: newPeerState(s.Encode, cmp.Or(s.StateBytes, DefaultStateBytes))}
 }
 
-// Bytes returns the approximate memory of the session: the peer state and an incomplete message.
-func (e *Engine[O]) Bytes() int { return e.peer.bytes + cap(e.in.data) }
+// Bytes returns the approximate memory of the session: the peer state, an incomplete message, and
+// the messages that the hook has not read.
+func (e *Engine[O]) Bytes() int { return e.peer.bytes + e.streamBytes() }
+
+// streamBytes is the part of Bytes that ends with the stream.
+func (e *Engine[O]) streamBytes() int { return cap(e.in.data) + e.queued.bytes + e.sending.bytes }
 
 // Shrink drops the least recently used subjects until the session takes at most limit bytes, if
-// possible. It reports whether the incomplete message alone exceeds the limit; the caller must then
-// end the stream.
+// possible. It reports whether messages alone exceed the limit: the incomplete one, and those that
+// the hook has not read, except for calls, which maxUnsent bounds. The caller must then end the
+// stream.
 func (e *Engine[O]) Shrink(limit int) (tooLarge bool) {
-	e.sendForget(e.peer.evictTo(limit - cap(e.in.data)))
-	return cap(e.in.data) > limit
+	e.sendForget(e.peer.evictTo(limit - e.streamBytes()))
+	return e.streamBytes()-e.queued.calls-e.sending.calls > limit
 }
 
 // Counts returns the counters since the creation of the session.
@@ -225,15 +252,27 @@ func (e *Engine[O]) ForgetAll(prefix string) {
 	e.sendForget(names)
 }
 
-// forgetNames bounds the subjects of one Forget message, to keep it within the hook's limit.
-const forgetNames = 1000
+// forgetNames and forgetBytes bound the subjects of one Forget message, to keep it within the
+// hook's limit. A longer name has a message of its own.
+const (
+	forgetNames = 1000
+	forgetBytes = 64 << 10
+)
 
 func (e *Engine[O]) sendForget(names []string) {
 	if e.phase != open {
 		return
 	}
-	for some := range slices.Chunk(names, forgetNames) {
-		e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_Forget{Forget: &streamv1.Forget{Subjects: some}}})
+	for len(names) > 0 {
+		n, bytes := 0, 0
+		for n < min(len(names), forgetNames) && (n == 0 || bytes+len(names[n]) <= forgetBytes) {
+			bytes += len(names[n])
+			n++
+		}
+		e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_Forget{
+			Forget: &streamv1.Forget{Subjects: names[:n:n]},
+		}})
+		names = names[n:]
 	}
 }
 
@@ -268,15 +307,23 @@ func (e *Engine[O]) GoAway(s *statuspb.Status) {
 	e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_GoAway{GoAway: &streamv1.GoAway{Status: s}}})
 }
 
-// Outbox returns the messages to send, in order, and removes them.
+// Outbox returns the messages to send, in order, and removes them. They count as the session's
+// until the next Outbox, which means that they are sent, and may start calls that waited for that.
 func (e *Engine[O]) Outbox() []*streamv1.EngineMessage {
+	e.sending = backlog{}
+	e.pump()
 	out := e.out
-	e.out = nil
+	e.out, e.sending, e.queued = nil, e.queued, backlog{}
 	return out
 }
 
 // Unsent returns the number of messages to send.
 func (e *Engine[O]) Unsent() int { return len(e.out) }
+
+// UnreadAnswers returns the number and the size of the trigger results that are not sent.
+func (e *Engine[O]) UnreadAnswers() (n, bytes int) {
+	return e.queued.answers + e.sending.answers, e.queued.answerBytes + e.sending.answerBytes
+}
 
 // Outcomes returns the new outcomes, and removes them.
 func (e *Engine[O]) Outcomes() []Outcome {
@@ -295,8 +342,13 @@ func (e *Engine[O]) pump() {
 	}
 }
 
+// maxUnsent is the size of the unsent messages from which on no call starts: the window is the
+// hook's own choice, and a hook that does not read would have all calls in it wait here.
+const maxUnsent = 4 << 20
+
 func (e *Engine[O]) free() bool {
-	return uint64(len(e.calls)) < uint64(e.window.GetCalls()) && e.busy < e.window.GetBytes()
+	return uint64(len(e.calls)) < uint64(e.window.GetCalls()) && e.busy < e.window.GetBytes() &&
+		e.queued.bytes+e.sending.bytes < maxUnsent
 }
 
 // begin starts a call.
@@ -377,11 +429,20 @@ func (e *Engine[O]) finish(a *call[O], o Outcome) {
 
 // send queues a message, in fragments if it is large and the hook reassembles them.
 func (e *Engine[O]) send(m *streamv1.EngineMessage) {
+	size := proto.Size(m)
+	e.queued.add(m, size+messageBytes+len(m.GetForget().GetSubjects())*nameBytes)
 	if !e.common.has(fragments) {
 		e.out = append(e.out, m)
 		return
 	}
-	e.out = append(e.out, fragmented(m, func(f *streamv1.Fragment) *streamv1.EngineMessage {
+	e.out = append(e.out, fragmented(m, size, func(f *streamv1.Fragment) *streamv1.EngineMessage {
 		return &streamv1.EngineMessage{Message: &streamv1.EngineMessage_Fragment{Fragment: f}}
 	})...)
 }
+
+// messageBytes and nameBytes are about what a queued message, and a name in it, take beside their
+// content.
+const (
+	messageBytes = 256
+	nameBytes    = 16
+)

@@ -17,9 +17,9 @@ func split(data []byte) []*streamv1.Fragment {
 	return out
 }
 
-// fragmented returns a message, or its fragments if it is large.
-func fragmented[M proto.Message](m M, wrap func(*streamv1.Fragment) M) []M {
-	if proto.Size(m) <= fragmentBytes {
+// fragmented returns a message of a size, or its fragments if it is large.
+func fragmented[M proto.Message](m M, size int, wrap func(*streamv1.Fragment) M) []M {
+	if size <= fragmentBytes {
 		return []M{m}
 	}
 	data, err := proto.Marshal(m)

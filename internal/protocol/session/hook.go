@@ -397,7 +397,7 @@ func (h *Hook) send(m *streamv1.HookMessage) {
 		h.out = append(h.out, m)
 		return
 	}
-	h.out = append(h.out, fragmented(m, func(f *streamv1.Fragment) *streamv1.HookMessage {
+	h.out = append(h.out, fragmented(m, proto.Size(m), func(f *streamv1.Fragment) *streamv1.HookMessage {
 		return &streamv1.HookMessage{Message: &streamv1.HookMessage_Fragment{Fragment: f}}
 	})...)
 }

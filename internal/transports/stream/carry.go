@@ -18,14 +18,15 @@ import (
 func (s *Session) send(ctx context.Context, r *run, conn Conn) {
 	defer close(r.sent)
 	for {
-		s.mu.Lock()
 		var out []*streamv1.EngineMessage
-		current := s.run == r
-		if current {
-			out = s.engine.Outbox()
-		}
-		ending := r.ending || !current
-		s.mu.Unlock()
+		var ending bool
+		s.update(func() { // the messages of the last round are sent
+			current := s.run == r
+			if current {
+				out = s.engine.Outbox()
+			}
+			ending = r.ending || !current
+		})
 		for _, m := range out {
 			if err := conn.Send(m); err != nil {
 				return // the receiver gets the error
@@ -70,9 +71,15 @@ func (s *Session) receive(r *run, conn Conn) {
 	}
 }
 
-// errUnread ends the stream of a hook that sends triggers and reads no answers.
-var errUnread = status.Errorf(codes.ResourceExhausted,
-	"the hook does not read: %d answers to its triggers wait for it", maxUnread)
+// checkUnread returns an error, which ends the stream, for a hook that sends triggers and reads no
+// answers.
+func checkUnread(answers, bytes int) error {
+	if answers <= maxUnread && bytes <= maxUnreadBytes {
+		return nil
+	}
+	return status.Errorf(codes.ResourceExhausted,
+		"the hook does not read: %d answers to its triggers, of %d bytes, wait for it", answers, bytes)
+}
 
 // handle processes one message. An error ends the stream.
 func (s *Session) handle(r *run, m *streamv1.HookMessage) error {
@@ -92,15 +99,16 @@ func (s *Session) handle(r *run, m *streamv1.HookMessage) error {
 		s.changed()
 	}
 	if received.Trigger != nil {
-		answer, unread := s.trigger(received.Trigger), 0
+		answer := s.trigger(received.Trigger)
+		var unread error
 		s.update(func() {
 			if s.run == r {
 				s.engine.AnswerTrigger(answer)
-				unread = s.engine.Unsent()
+				unread = checkUnread(s.engine.UnreadAnswers())
 			}
 		})
-		if unread > maxUnread {
-			return errUnread
+		if unread != nil {
+			return unread
 		}
 	}
 	var exhausting *budget.ExhaustedError

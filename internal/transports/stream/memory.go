@@ -118,8 +118,8 @@ func (s *Session) updateAccount() {
 	}
 }
 
-// shrink drops the least recently used state until the session has at most limit bytes. If an
-// incomplete message alone exceeds the limit, the stream ends.
+// shrink drops the least recently used state until the session has at most limit bytes. If its
+// messages alone exceed the limit, the stream ends.
 func (s *Session) shrink(limit int64) {
 	var r *run
 	s.update(func() {
@@ -128,7 +128,8 @@ func (s *Session) shrink(limit int64) {
 		}
 	})
 	if r != nil {
-		r.cancel(status.Error(codes.ResourceExhausted, "there is no memory for the hook's message"))
+		r.cancel(status.Error(codes.ResourceExhausted,
+			"there is no memory for the hook's message, or for those that it does not read"))
 	}
 }
 

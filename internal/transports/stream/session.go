@@ -48,8 +48,9 @@ const (
 	welcomeTimeout = 10 * time.Second
 	// goAwayTimeout bounds the sending of a stream's last messages.
 	goAwayTimeout = time.Second
-	// maxUnread bounds the answers to triggers that a hook has not read.
-	maxUnread = 1000
+	// maxUnread and maxUnreadBytes bound the answers to triggers that a hook has not read.
+	maxUnread      = 1000
+	maxUnreadBytes = 256 << 10
 	// maxBuildBytes bounds a hook's build ID, which outlives the stream.
 	maxBuildBytes = 256
 )

@@ -10,6 +10,7 @@ import (
 
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/protocol/session"
+	"github.com/hookloop/hookloop/internal/transports/budget"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"k8s.io/utils/clock"
@@ -197,6 +198,76 @@ func TestUnreadTriggerAnswers(t *testing.T) {
 		}
 		t.Errorf("%d triggers were taken, and not one answer read", 10*maxUnread)
 	})
+}
+
+// TestLargeUnreadTriggerAnswers are bounded by their sizes, too.
+func TestLargeUnreadTriggerAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := pooled("a")
+		s.SetHandlers(nil, func(*streamv1.Trigger) (int, error) {
+			return 0, status.Error(codes.InvalidArgument, strings.Repeat("x", maxUnreadBytes/10))
+		})
+		p := connect(t, s).greet("one")
+		for id := range uint64(20) {
+			select {
+			case p.conn.inbox <- &streamv1.HookMessage{
+				Message: &streamv1.HookMessage_Trigger{Trigger: &streamv1.Trigger{Id: id}},
+			}:
+			case <-p.conn.closed:
+				if end := p.awaitEnd(); end.Code() != codes.ResourceExhausted || !strings.Contains(end.Message(), "does not read") {
+					t.Errorf("the stream ended with %v", end)
+				}
+				return
+			}
+		}
+		t.Errorf("%d bytes of answers wait, and not one is read", 2*maxUnreadBytes)
+	})
+}
+
+// TestUnreadMessagesAreTheSessions counts what a hook does not read in the budget, and ends its
+// stream if there is no memory for it.
+func TestUnreadMessagesAreTheSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 6 * 200_000 // the share of sessions is 200,000
+		settings := settingsOf("a", nil)
+		settings.Memory = budget.New(limit)
+		settings.Trigger = func(*streamv1.Trigger) (int, error) {
+			return 0, status.Error(codes.InvalidArgument, strings.Repeat("x", 10_000))
+		}
+		s := New(settings)
+		p := connect(t, s).greet("one")
+		sent, open := 0, true
+		for open {
+			select {
+			case p.conn.inbox <- &streamv1.HookMessage{
+				Message: &streamv1.HookMessage_Trigger{Trigger: &streamv1.Trigger{Id: 1}},
+			}:
+				synctest.Wait()
+				sent++
+				if used, want := sessionBytes(settings.Memory), int64(10_000*sent); s.Open() && used < want {
+					t.Fatalf("%d bytes count, want at least the %d that wait for the hook", used, want)
+				}
+			case <-p.conn.closed:
+				open = false
+			}
+		}
+		if end := p.awaitEnd(); end.Code() != codes.ResourceExhausted || !strings.Contains(end.Message(), "does not read") {
+			t.Errorf("after %d triggers the stream ended with %v", sent, end)
+		}
+		if used := sessionBytes(settings.Memory); used != 0 {
+			t.Errorf("%d bytes count after the stream", used)
+		}
+	})
+}
+
+// sessionBytes returns the memory of all sessions.
+func sessionBytes(b *budget.Budget) int64 {
+	for _, u := range b.Usage() {
+		if u.Part == budget.Sessions {
+			return u.Bytes
+		}
+	}
+	return 0
 }
 
 // TestTriggersWithoutAController are rejected one by one.
