@@ -241,6 +241,10 @@ func TestReadTrigger(t *testing.T) {
 			&streamv1.Trigger{LabelSelector: strings.Repeat("a", 4097)},
 			"label_selector: has 4097 bytes, expected at most 4096",
 		},
+		"a selector of many values": {
+			&streamv1.Trigger{LabelSelector: "a in (" + strings.Repeat("b,", 128) + "b)"},
+			"label_selector: has 129 requirements and values, expected at most 128",
+		},
 		"a bad selector":  {&streamv1.Trigger{LabelSelector: "a in ("}, "label_selector: "},
 		"an unknown kind": {&streamv1.Trigger{ControllerKind: "Pod"}, `controller_kind is "Pod"`},
 		"the other kind": {
@@ -264,12 +268,15 @@ func TestReadTrigger(t *testing.T) {
 	for field, large := range map[string]*streamv1.Trigger{
 		"controller_name": {ControllerName: strings.Repeat("\x00", 1<<20)},
 		"controller_kind": {ControllerKind: strings.Repeat("\x00", 1<<20)},
+		"label_selector":  {LabelSelector: "a in (" + invalidValues(1020) + ")"},
+		// as many as are parsed
+		"label_selector: unable to parse": {LabelSelector: "a in (" + invalidValues(MaxSelectorItems) + ")"},
 	} {
 		if _, err := take(large); !strings.Contains(err.Error(), field) || len(err.Error()) > 1024 {
-			t.Errorf("%s of 1 MiB: got an error of %d bytes, want at most 1024", field, len(err.Error()))
+			t.Errorf("%s: got an error of %d bytes, want at most 1024: %.2000v", field, len(err.Error()), err)
 		}
 		if _, err := ReadTrigger(large); err != nil && len(err.Error()) > 1024 {
-			t.Errorf("%s of 1 MiB: got an error of %d bytes, want at most 1024", field, len(err.Error()))
+			t.Errorf("%s: got an error of %d bytes, want at most 1024: %.2000v", field, len(err.Error()), err)
 		}
 	}
 	refuse := TriggerOf("CompositeController", "mine",
@@ -277,6 +284,15 @@ func TestReadTrigger(t *testing.T) {
 	if _, err := refuse(&streamv1.Trigger{}); status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("too many triggers: got %v", err)
 	}
+}
+
+// invalidValues returns different values of labels that no label may have.
+func invalidValues(n int) string {
+	values := make([]string, n)
+	for i := range values {
+		values[i] = "-" + string(rune('a'+i%26)) + string(rune('a'+i/26%26))
+	}
+	return strings.Join(values, ",")
 }
 
 // TestFaultsAreOfSessions keeps each session's own failure: an unreachable session does not hide

@@ -3,6 +3,7 @@ package stream
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
@@ -18,8 +19,11 @@ const (
 	MaxReasonBytes = 256
 	// MaxParents bounds the names in a trigger.
 	MaxParents = 10_000
-	// MaxSelectorBytes bounds a label selector.
+	// MaxSelectorBytes bounds a label selector, and MaxSelectorItems the requirements and values in
+	// it: the parser's error has a text of some 300 bytes for each invalid value, and takes the
+	// square of their number to build.
 	MaxSelectorBytes = 4 << 10
+	MaxSelectorItems = 128
 )
 
 // TriggerOf returns the trigger function of a stream that serves one controller. It returns nil if
@@ -45,8 +49,8 @@ func TriggerOf(kind, controller string, ask hook.TriggerFunc) func(*streamv1.Tri
 	}
 }
 
-// quoted returns the part of a field that an error repeats. The engine queues the error until the
-// hook reads it, so that its size has a limit.
+// quoted returns the part of a hook's text that an error repeats. The engine queues the error until
+// the hook reads it, so that its size has a limit.
 func quoted(field string) string { return endpoint.Excerpt([]byte(field)) }
 
 // RequestSync triggers a controller. It converts ErrTooManyTriggers to RESOURCE_EXHAUSTED.
@@ -92,9 +96,13 @@ func ReadSelector(field, text string) (labels.Selector, error) {
 		return nil, status.Errorf(codes.InvalidArgument, "%s: has %d bytes, expected at most %d", field, len(text),
 			MaxSelectorBytes)
 	}
+	if n := strings.Count(text, ",") + 1; n > MaxSelectorItems {
+		return nil, status.Errorf(codes.InvalidArgument, "%s: has %d requirements and values, expected at most %d", field, n,
+			MaxSelectorItems)
+	}
 	selector, err := labels.Parse(text)
 	if err != nil {
-		return nil, status.Errorf(codes.InvalidArgument, "%s: %v", field, err)
+		return nil, status.Errorf(codes.InvalidArgument, "%s: %s", field, quoted(err.Error()))
 	}
 	return selector, nil
 }
