@@ -23,7 +23,8 @@ import (
 )
 
 // Limits of the gateway's requests to the API server, per second and in a burst. Unauthenticated
-// callers have limits of their own, so that they cannot use up those of known callers.
+// callers, and callers without a right, have limits of their own, so that they cannot use up those
+// of the others.
 const (
 	gatewayQPS   = 50
 	gatewayBurst = 100
@@ -62,6 +63,7 @@ func (p *process) gateway(ctx context.Context, streams *stream.Metrics) (gateway
 		return gatewayServer{}, err
 	}
 	p.cacheEntries.add("token-reviews", guard.CachedTokens)
+	p.cacheEntries.add("admitted-callers", guard.CachedAdmissions)
 	g := gatewayServer{
 		Gateway: gateway.New(
 			gateway.Settings{Guard: guard, Build: p.Version, Clock: clock.RealClock{}, Metrics: streams, Memory: p.budget}),
@@ -87,10 +89,10 @@ func (p *process) listenGateway(ctx context.Context) (net.Listener, error) {
 	return socket, nil
 }
 
-// guard returns the guard of the gateway, with two clients of the API server, each with a limit of
-// its own.
+// guard returns the guard of the gateway, with three clients of the API server, each with a limit
+// of its own.
 func (p *process) guard() (*auth.Guard, error) {
-	var clients [2]*kubernetes.Clientset
+	var clients [3]*kubernetes.Clientset
 	for i := range clients {
 		config := rest.CopyConfig(p.rest)
 		config.QPS, config.Burst, config.RateLimiter = gatewayQPS, gatewayBurst, nil
@@ -100,8 +102,10 @@ func (p *process) guard() (*auth.Guard, error) {
 		}
 		clients[i] = client
 	}
-	return auth.New(
-		auth.Settings{Client: clients[0], Known: clients[1], Audience: p.Gateway.Audience, Clock: clock.RealClock{}})
+	return auth.New(auth.Settings{
+		Client: clients[0], Known: clients[1], Newcomers: clients[2],
+		Audience: p.Gateway.Audience, Clock: clock.RealClock{},
+	})
 }
 
 // serveWhile serves the gateway while work runs. A gateway that fails ends the work.

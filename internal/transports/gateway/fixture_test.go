@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,8 +29,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // first call.
 type fakeGuard struct {
 	unknown, forbidden error
-	rights             []auth.Right
+	unanswered         func(user string) bool  // reports whether Allow waits for the end of the call; may be nil
 	revoke             context.CancelCauseFunc // revokes the right of the last caller
+
+	mu       sync.Mutex // guards the fields below
+	rights   []auth.Right
+	admitted map[string]bool
 }
 
 var _ Guard = (*fakeGuard)(nil)
@@ -41,9 +46,22 @@ func (p *fakeGuard) Authenticate(ctx context.Context) (*auth.Caller, error) {
 	return &auth.Caller{Name: name}, p.unknown
 }
 
-func (p *fakeGuard) Allow(_ context.Context, _ *auth.Caller, right auth.Right) error {
+func (p *fakeGuard) Allow(ctx context.Context, caller *auth.Caller, right auth.Right) error {
+	if p.unanswered != nil && p.unanswered(caller.Name) {
+		<-ctx.Done()
+		return status.FromContextError(ctx.Err()).Err()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.rights = append(p.rights, right)
+	p.admitted[caller.Name] = p.forbidden == nil
 	return p.forbidden
+}
+
+func (p *fakeGuard) Admitted(caller *auth.Caller) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.admitted[caller.Name]
 }
 
 func (p *fakeGuard) Recheck(
@@ -63,7 +81,7 @@ type testGateway struct {
 
 func newTestGateway(t *testing.T) *testGateway {
 	t.Helper()
-	p := &fakeGuard{}
+	p := &fakeGuard{admitted: map[string]bool{}}
 	return &testGateway{t, New(Settings{Guard: p, Build: "test", Clock: clock.RealClock{}}), p}
 }
 

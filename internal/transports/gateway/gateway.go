@@ -50,6 +50,7 @@ const (
 type Guard interface {
 	Authenticate(ctx context.Context) (*auth.Caller, error)
 	Allow(ctx context.Context, caller *auth.Caller, right auth.Right) error
+	Admitted(caller *auth.Caller) bool
 	Recheck(ctx context.Context, caller *auth.Caller, rights ...auth.Right) (context.Context, context.CancelFunc)
 }
 
@@ -69,6 +70,7 @@ type Settings struct {
 type Gateway struct {
 	streamv1.UnimplementedGatewayServiceServer
 	settings Settings
+	pending  *pending
 
 	mu          sync.Mutex // guards the fields below
 	workers     map[string]*worker
@@ -103,6 +105,7 @@ type running struct {
 func New(s Settings) *Gateway {
 	return &Gateway{
 		settings:    s,
+		pending:     newPending(),
 		workers:     map[string]*worker{},
 		controllers: map[controller]*running{},
 		intercepts:  map[controller][]*intercept{},
@@ -141,22 +144,21 @@ func (g *Gateway) Attach(raw grpc.BidiStreamingServer[streamv1.HookMessage, stre
 	if err != nil {
 		return err
 	}
+	var attach *streamv1.Attach
+	right, err := g.allow(ctx, caller, func(ctx context.Context) (auth.Right, error) {
+		if attach, err = g.receiveAttach(ctx, conn); err != nil {
+			return auth.Right{}, err
+		}
+		return rightFor(attach)
+	})
+	if err != nil {
+		return err
+	}
 	if err := g.addStream(caller.Name); err != nil {
 		return err
 	}
 	defer g.removeStream(caller.Name)
 	defer conn.Close()
-	attach, err := g.receiveAttach(ctx, conn)
-	if err != nil {
-		return err
-	}
-	right, err := rightFor(attach)
-	if err != nil {
-		return err
-	}
-	if err := g.settings.Guard.Allow(ctx, caller, right); err != nil {
-		return err
-	}
 	guarded, cancel := g.settings.Guard.Recheck(ctx, caller, right)
 	defer cancel()
 	klog.FromContext(ctx).Info("a hook has dialled in", "user", caller.Name, right.Resource, right.Name)
@@ -165,6 +167,26 @@ func (g *Gateway) Attach(raw grpc.BidiStreamingServer[streamv1.HookMessage, stre
 		return g.serveIntercept(guarded, conn, attach, caller.Name)
 	}
 	return g.serveWorker(guarded, conn, attach, caller.Name)
+}
+
+// allow checks that a caller has the right that its call needs. receive returns the right from the
+// call's first message.
+func (g *Gateway) allow(
+	ctx context.Context, caller *auth.Caller, receive func(context.Context) (auth.Right, error),
+) (auth.Right, error) {
+	ctx, done, err := g.pending.add(ctx, caller.Name, g.settings.Guard.Admitted(caller))
+	if err != nil {
+		return auth.Right{}, err
+	}
+	defer done()
+	right, err := receive(ctx)
+	if err == nil {
+		err = g.settings.Guard.Allow(ctx, caller, right)
+	}
+	if err != nil && errors.Is(context.Cause(ctx), errDisplaced) {
+		err = errDisplaced
+	}
+	return right, err
 }
 
 // addStream counts a stream. It returns an error if the limit is reached.

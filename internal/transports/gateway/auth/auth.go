@@ -22,6 +22,7 @@ import (
 	authorizationv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 )
 
 const (
@@ -47,10 +48,13 @@ type Settings struct {
 	// tokenreviews. Its own rate limit prevents unauthenticated callers from using up the limit of
 	// others.
 	Client Client
-	// Known reviews callers that were authenticated before, and callers with open streams. It needs
-	// the right to create tokenreviews and subjectaccessreviews, and a rate limit that it does not
-	// share with Client. The default is Client.
+	// Known reviews callers that were authenticated before, the rights of admitted callers, and
+	// callers with open streams. It needs the right to create tokenreviews and subjectaccessreviews,
+	// and a rate limit that it does not share with Client. The default is Client.
 	Known Client
+	// Newcomers reviews the rights of callers that are not admitted. It needs the right to create
+	// subjectaccessreviews, and a rate limit of its own. The default is Known.
+	Newcomers Client
 	// Audience is the required audience of tokens.
 	Audience string
 	Clock    clock.WithTickerAndDelayedExecution
@@ -61,13 +65,16 @@ type Settings struct {
 
 // Guard authenticates and authorizes callers.
 type Guard struct {
-	unknownClient Client // reviews unknown tokens
-	knownClient   Client // reviews all others
-	audience      string
-	clock         clock.WithTickerAndDelayedExecution
-	recheck       time.Duration
-	tokens        *tokenCache
-	failures      *failures // of unknown tokens, by address
+	unknownClient  Client // reviews unknown tokens
+	newcomerClient Client // reviews the rights of callers that are not admitted
+	knownClient    Client // reviews all others
+	audience       string
+	clock          clock.WithTickerAndDelayedExecution
+	recheck        time.Duration
+	tokens         *tokenCache
+	failures       *failures  // of unknown tokens, by address
+	admitted       *lru.Cache // times of the last grants, by callerID and by grant
+	denials        *limits    // of denied rights, by caller
 }
 
 // New returns a Guard. An error names the invalid setting.
@@ -77,6 +84,9 @@ func New(s Settings) (*Guard, error) {
 	}
 	if s.Known == nil {
 		s.Known = s.Client
+	}
+	if s.Newcomers == nil {
+		s.Newcomers = s.Known
 	}
 	switch {
 	case s.Client == nil:
@@ -89,8 +99,10 @@ func New(s Settings) (*Guard, error) {
 		return nil, fmt.Errorf("access: Recheck is %s; expected more than 0 and at most %s", s.Recheck, MaxRecheck)
 	}
 	return &Guard{
-		unknownClient: s.Client, knownClient: s.Known, audience: s.Audience, clock: s.Clock, recheck: s.Recheck,
+		unknownClient: s.Client, newcomerClient: s.Newcomers, knownClient: s.Known,
+		audience: s.Audience, clock: s.Clock, recheck: s.Recheck,
 		tokens: newTokenCache(), failures: newFailures(s.Clock),
+		admitted: lru.New(maxAdmitted), denials: newLimits(byCaller, s.Clock, denialRate, denialBurst),
 	}, nil
 }
 

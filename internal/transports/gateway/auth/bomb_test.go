@@ -146,15 +146,47 @@ func TestStrangersConnections(t *testing.T) {
 	g := start(t, logr.Discard())
 	client := g.trusted()
 	check(t, call(t, client, "Bearer good"), codes.OK)
-	idle := g.openConnections(t, maxUnauthenticatedPerAddress+2)
+	idle := g.openConnections(t, maxNewPerAddress+2)
 	closed(t, idle[0])
 	closed(t, idle[1])
 	for !g.clock.HasWaiters() {
 		time.Sleep(time.Millisecond)
 	}
-	g.clock.Step(authTimeout)
+	g.clock.Step(admissionTimeout)
 	closed(t, idle[len(idle)-1])
 	check(t, call(t, client, "Bearer good"), codes.OK)
+}
+
+// TestConnectionsWithoutARight do not count as those of an admitted caller, and are closed in time.
+// The caller's next connections count when it is admitted.
+func TestConnectionsWithoutARight(t *testing.T) {
+	g := start(t, logr.Discard())
+	g.change(func() { g.tokens["other"] = accepts("other", "2", "hookloop") })
+	counts := func() [2]int {
+		g.connections.mu.Lock()
+		defer g.connections.mu.Unlock()
+		return [2]int{len(g.connections.fresh), g.connections.admitted}
+	}
+	for range 3 {
+		check(t, call(t, g.trusted(), "Bearer other"), codes.PermissionDenied)
+	}
+	if got := counts(); got != [2]int{3, 0} {
+		t.Errorf("%v connections of new and of admitted callers, want 3 and none", got)
+	}
+	check(t, call(t, g.trusted(), "Bearer good"), codes.OK)
+	g.trigger = func(context.Context) error { return nil }
+	check(t, call(t, g.trusted(), "Bearer good"), codes.OK)
+	if got := counts(); got != [2]int{3, 2} {
+		t.Errorf("%v connections of new and of admitted callers, want 3 and 2", got)
+	}
+	g.clock.Step(admissionTimeout)
+	deadline := time.Now().Add(time.Minute)
+	for counts() != [2]int{0, 2} && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond)
+	}
+	if got := counts(); got != [2]int{0, 2} {
+		t.Errorf("%v connections of new and of admitted callers at last, want none and 2", got)
+	}
 }
 
 func TestConnectionsOfACaller(t *testing.T) {
@@ -177,17 +209,17 @@ func TestStrangersOfManyAddresses(t *testing.T) {
 		return c.take(pretended{remote: &net.TCPAddr{IP: net.IPv4(10, 0, 0, host), Port: port}})
 	}
 	victim := take(200, 1)
-	for host := range maxUnauthenticated / maxUnauthenticatedPerAddress {
-		for port := range maxUnauthenticatedPerAddress {
+	for host := range maxNew / maxNewPerAddress {
+		for port := range maxNewPerAddress {
 			if conn := take(byte(host), port+1); first == nil {
 				first = conn
 			}
 		}
 	}
-	if !first.closed || victim.closed || len(c.unauthenticated) != maxUnauthenticated {
+	if !first.closed || victim.closed || len(c.fresh) != maxNew {
 		t.Errorf("first closed %t, lone one closed %t, %d unauthenticated ones; "+
 			"expected the first of an address with many to be closed",
-			first.closed, victim.closed, len(c.unauthenticated))
+			first.closed, victim.closed, len(c.fresh))
 	}
 }
 

@@ -14,27 +14,27 @@ import (
 )
 
 const (
-	// maxUnauthenticated bounds the connections without an authenticated caller,
-	// maxUnauthenticatedPerAddress those of one address. Beyond the limit, the oldest is closed.
-	maxUnauthenticated           = 128
-	maxUnauthenticatedPerAddress = 32
-	// authTimeout bounds the time until a connection has an authenticated caller.
-	authTimeout = 20 * time.Second
-	// maxConnections bounds the connections with an authenticated caller, maxConnectionsPerCaller
-	// those of one caller.
+	// maxNew bounds the connections without an admitted caller, maxNewPerAddress those of one
+	// address. Beyond the limit, the oldest is closed.
+	maxNew           = 128
+	maxNewPerAddress = 32
+	// admissionTimeout bounds the time until a connection has an admitted caller.
+	admissionTimeout = 20 * time.Second
+	// maxConnections bounds the connections with an admitted caller, maxConnectionsPerCaller those
+	// of one caller.
 	maxConnections          = 512
 	maxConnectionsPerCaller = 64
 )
 
-// connections limits the connections of one server. Unauthenticated ones are few, and newer ones
-// replace older ones; they never replace an authenticated one. It is safe for concurrent use.
+// connections limits the connections of one server. Those without an admitted caller are few, and
+// newer ones replace older ones; they never replace another one. It is safe for concurrent use.
 type connections struct {
 	clock clock.WithDelayedExecution
 
-	mu              sync.Mutex    // guards the fields below, and the fields of each connection
-	unauthenticated []*connection // oldest first
-	callers         map[string]int
-	authenticated   int // sum of callers
+	mu       sync.Mutex     // guards the fields below, and the fields of each connection
+	fresh    []*connection  // without an admitted caller, oldest first
+	callers  map[string]int // connections of admitted callers
+	admitted int            // sum of callers
 }
 
 func newConnections(c clock.WithDelayedExecution) *connections {
@@ -46,7 +46,7 @@ type connection struct {
 	net.Conn
 	of      *connections
 	address string // in the form of the limits' keys
-	caller  string // empty if unauthenticated
+	caller  string // empty if none is admitted
 	expiry  clock.Timer
 	closed  bool
 }
@@ -87,9 +87,9 @@ func (l *listener) Accept() (net.Conn, error) {
 func (c *connections) take(raw net.Conn) *connection {
 	fresh := &connection{Conn: raw, of: c, address: network(raw.RemoteAddr())}
 	c.mu.Lock()
-	c.unauthenticated = append(c.unauthenticated, fresh)
+	c.fresh = append(c.fresh, fresh)
 	// go, because a test's clock calls the function synchronously
-	fresh.expiry = c.clock.AfterFunc(authTimeout, func() { go c.expire(fresh) })
+	fresh.expiry = c.clock.AfterFunc(admissionTimeout, func() { go c.expire(fresh) })
 	evicted := c.victim(fresh.address)
 	c.mu.Unlock()
 	if evicted != nil {
@@ -102,21 +102,21 @@ func (c *connections) take(raw net.Conn) *connection {
 // oldest of the address with the most connections. The caller must hold the lock.
 func (c *connections) victim(address string) *connection {
 	count, most := map[string]int{}, address
-	for _, s := range c.unauthenticated {
+	for _, s := range c.fresh {
 		if count[s.address]++; count[s.address] > count[most] {
 			most = s.address
 		}
 	}
-	if count[address] > maxUnauthenticatedPerAddress {
+	if count[address] > maxNewPerAddress {
 		most = address
-	} else if len(c.unauthenticated) <= maxUnauthenticated {
+	} else if len(c.fresh) <= maxNew {
 		return nil
 	}
-	at := slices.IndexFunc(c.unauthenticated, func(s *connection) bool { return s.address == most })
-	return c.unauthenticated[at]
+	at := slices.IndexFunc(c.fresh, func(s *connection) bool { return s.address == most })
+	return c.fresh[at]
 }
 
-// expire closes a connection that was not authenticated in time.
+// expire closes a connection without an admitted caller after its time.
 func (c *connections) expire(late *connection) {
 	c.mu.Lock()
 	expired := !late.closed && late.caller == ""
@@ -141,32 +141,33 @@ func (c *connections) forget(gone *connection) {
 func (c *connections) leave(gone *connection) {
 	gone.expiry.Stop()
 	if gone.caller == "" {
-		c.unauthenticated = slices.DeleteFunc(c.unauthenticated, func(s *connection) bool { return s == gone })
+		c.fresh = slices.DeleteFunc(c.fresh, func(s *connection) bool { return s == gone })
 		return
 	}
-	c.authenticated--
+	c.admitted--
 	if c.callers[gone.caller]--; c.callers[gone.caller] == 0 {
 		delete(c.callers, gone.caller)
 	}
 }
 
-// promote counts the connection of a call for its caller. It belongs to the caller of its first
-// authenticated call.
-func (c *connections) promote(ctx context.Context, caller *Caller) error {
+// promote counts the connection of a call for its caller, who is admitted. It belongs to its first
+// admitted caller.
+func promote(ctx context.Context, caller *Caller) error {
 	from, ok := peer.FromContext(ctx)
 	if !ok {
 		return nil
 	}
 	at, ok := from.Addr.(remote)
 	if !ok {
-		return nil // not from this listener
+		return nil // from another listener
 	}
+	c := at.connection.of
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch conn := at.connection; {
 	case conn.closed || conn.caller != "":
 		return nil
-	case c.authenticated >= maxConnections:
+	case c.admitted >= maxConnections:
 		return refusal(codes.ResourceExhausted, "TooManyConnections",
 			fmt.Sprintf("the gateway has %d connections, which is all it takes; try again later", maxConnections))
 	case c.callers[caller.String()] >= maxConnectionsPerCaller:
@@ -176,7 +177,7 @@ func (c *connections) promote(ctx context.Context, caller *Caller) error {
 		c.leave(conn)
 		conn.caller = caller.String()
 		c.callers[conn.caller]++
-		c.authenticated++
+		c.admitted++
 		return nil
 	}
 }

@@ -128,6 +128,8 @@ type gateway struct {
 	clients *tlstest.Authority // issues the callers' certificates
 	files   TLS
 	codec   *countingCodec
+	// connections are the server's.
+	connections *connections
 
 	trigger func(context.Context) error
 	attach  func(grpc.BidiStreamingServer[streamv1.HookMessage, streamv1.EngineMessage]) error
@@ -171,6 +173,7 @@ func start(t *testing.T, log logr.Logger) *gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.connections = server.connections
 	g.listen(server)
 	return g
 }

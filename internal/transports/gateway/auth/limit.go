@@ -49,7 +49,10 @@ func (l *limits) Limit(ctx context.Context) error {
 }
 
 // take counts a call, and reports whether it is within the rate.
-func (l *limits) take(ctx context.Context) bool { return l.of(l.key(ctx)).AllowN(l.clock.Now(), 1) }
+func (l *limits) take(ctx context.Context) bool { return l.takeOf(l.key(ctx)) }
+
+// takeOf is take for a key.
+func (l *limits) takeOf(key string) bool { return l.of(key).AllowN(l.clock.Now(), 1) }
 
 // left returns the number of further calls within the rate.
 func (l *limits) left(key string) float64 { return l.of(key).TokensAt(l.clock.Now()) }

@@ -86,9 +86,10 @@ func (g *Guard) check(ctx context.Context, caller *Caller, rights []Right) error
 			fmt.Sprintf("the stream was opened by %q, and its credential is now another one's", caller.Name))
 	}
 	for _, right := range rights {
-		if err := g.Allow(ctx, now, right); err != nil {
+		if err := g.reviewRight(ctx, g.knownClient, now, right); err != nil {
 			return err
 		}
+		g.admit(now, right)
 	}
 	return nil
 }

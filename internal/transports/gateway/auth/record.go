@@ -30,15 +30,24 @@ func fields(ctx context.Context) logging.Fields {
 	return logging.Fields{"caller", caller.Name, "by", caller.By}
 }
 
-// record logs a call that has ended. Its fields contain neither metadata nor messages.
-func record(ctx context.Context, at logging.Level, message string, fields ...any) {
-	log := klog.FromContext(ctx)
-	switch {
-	case at >= logging.LevelError:
-		log.Error(nil, message, fields...)
-	case at >= logging.LevelInfo:
-		log.Info(message, fields...)
-	default:
-		log.V(1).Info(message, fields...)
+// The log has recordRate rejected calls a second of one caller, with a burst of recordBurst.
+const (
+	recordRate  = 1
+	recordBurst = 20
+)
+
+// recordCalls returns a function that logs a call that has ended. Its fields contain neither
+// metadata nor messages. Rejected calls beyond the limits are logged for debugging.
+func recordCalls(rejected *limits) logging.LoggerFunc {
+	return func(ctx context.Context, at logging.Level, message string, fields ...any) {
+		log := klog.FromContext(ctx)
+		switch {
+		case at >= logging.LevelError:
+			log.Error(nil, message, fields...)
+		case at >= logging.LevelInfo && rejected.take(ctx):
+			log.Info(message, fields...)
+		default:
+			log.V(1).Info(message, fields...)
+		}
 	}
 }

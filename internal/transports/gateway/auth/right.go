@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -15,6 +17,14 @@ const (
 	maxName = 253
 	// maxReason bounds the quoted part of the API server's reason, in bytes.
 	maxReason = 300
+	// A caller may ask for denialRate rights a second that it does not have, with a burst of
+	// denialBurst.
+	denialRate  = 2
+	denialBurst = 20
+	// admittedTTL is the time for which a caller counts as admitted, as long as a connection lasts.
+	// maxAdmitted bounds the number of such callers and of their rights.
+	admittedTTL = MaxConnectionAge
+	maxAdmitted = 4096
 )
 
 // Right is a verb on a named cluster-scoped resource.
@@ -31,17 +41,75 @@ func (r Right) Rule() string {
 		r.Name, r.Verb)
 }
 
-// Allow checks with the API server that a caller has a right. Errors are statuses:
-// PERMISSION_DENIED names the right and the rule that grants it, INVALID_ARGUMENT rejects an
-// invalid name, UNAVAILABLE reports that the API server did not answer.
+// callerID identifies a caller, also if another one gets its name.
+type callerID struct{ caller, uid string }
+
+func idOf(c *Caller) callerID { return callerID{c.String(), c.UID} }
+
+// grant is a right that a caller has.
+type grant struct {
+	callerID
+	right Right
+}
+
+// Admitted reports whether a caller had a right that it asked for recently.
+func (g *Guard) Admitted(caller *Caller) bool { return g.recent(idOf(caller)) }
+
+// admit records that a caller has a right.
+func (g *Guard) admit(caller *Caller, right Right) {
+	id, now := idOf(caller), g.clock.Now()
+	g.admitted.Add(id, now)
+	g.admitted.Add(grant{id, right}, now)
+}
+
+// recent reports whether admit has recorded a callerID or a grant in the last time.
+func (g *Guard) recent(key any) bool {
+	found, ok := g.admitted.Get(key)
+	return ok && g.clock.Since(found.(time.Time)) < admittedTTL // admit adds times only
+}
+
+// CachedAdmissions returns the number of callers that are remembered as admitted, and of their
+// rights.
+func (g *Guard) CachedAdmissions() int { return g.admitted.Len() }
+
+// Allow checks with the API server that a caller has a right, and admits the caller and its
+// connection. Errors are statuses: PERMISSION_DENIED names the right and the rule that grants it,
+// INVALID_ARGUMENT rejects an invalid name, RESOURCE_EXHAUSTED reports too many denials or
+// connections, UNAVAILABLE that the API server did not answer.
 func (g *Guard) Allow(ctx context.Context, caller *Caller, right Right) error {
 	if right.Name == "" || len(right.Name) > maxName {
 		return refusal(codes.InvalidArgument, "InvalidName",
 			fmt.Sprintf("a name in %s has %d bytes; expected 1 to %d", right.Resource, len(right.Name), maxName))
 	}
+	name, key, client := caller.String(), grant{idOf(caller), right}, g.newcomerClient
+	granted := g.recent(key) // the denials of another process do not concern it
+	if !granted && g.denials.left(name) < 1 {
+		return refusal(codes.ResourceExhausted, "TooManyDenials",
+			fmt.Sprintf("expected at most %d calls a second of %s without the right that they need", denialRate, name))
+	}
+	if g.Admitted(caller) {
+		client = g.knownClient
+	}
+	err := g.reviewRight(ctx, client, caller, right)
+	switch status.Code(err) {
+	case codes.OK:
+		g.admit(caller, right)
+		return promote(ctx, caller)
+	case codes.PermissionDenied:
+		g.denials.takeOf(name)
+		if granted { // and withdrawn since
+			g.admitted.Remove(key)
+			g.admitted.Remove(key.callerID)
+		}
+	}
+	return err
+}
+
+// reviewRight creates a SubjectAccessReview. Errors are those of Allow.
+func (g *Guard) reviewRight(ctx context.Context, client Client, caller *Caller, right Right) error {
 	timeoutCtx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
-	answer, err := g.knownClient.AuthorizationV1().SubjectAccessReviews().Create(timeoutCtx, question(caller, right),
+	answer, err := client.AuthorizationV1().SubjectAccessReviews().Create(timeoutCtx, question(caller, right),
 		metav1.CreateOptions{})
 	if err != nil {
 		return reviewFailed(ctx, "subjectaccessreviews", err)

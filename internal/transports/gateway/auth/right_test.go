@@ -1,8 +1,12 @@
 package auth
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -10,6 +14,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // laptop is a ServiceAccount.
@@ -93,4 +99,73 @@ func TestNamesThatNoObjectHas(t *testing.T) {
 	if d.lastReview != nil {
 		t.Errorf("the API server was asked %v", d.lastReview)
 	}
+}
+
+// TestDenialsOfACaller are few: beyond them the API server is not asked. They affect neither other
+// callers nor a right that the caller has.
+func TestDenialsOfACaller(t *testing.T) {
+	d, clock := newFakeServer(), clocktesting.NewFakeClock(time.Now())
+	d.allowed["other"] = true
+	g := guard(t, d, clock)
+	d.allowed[laptop.Name] = true
+	first := Right{Verb: "serve", Resource: "hookworkers", Name: "hello"}
+	check(t, status.Convert(g.Allow(t.Context(), laptop, first)), codes.OK)
+	d.allowed[laptop.Name] = false
+	ask := func(caller *Caller, name string) *status.Status {
+		d.lastReview = nil
+		return status.Convert(g.Allow(t.Context(), caller, Right{Verb: "serve", Resource: "hookworkers", Name: name}))
+	}
+	for i := range denialBurst {
+		check(t, ask(laptop, fmt.Sprint("worker-", i)), codes.PermissionDenied)
+	}
+	check(t, ask(laptop, "one-more"), codes.ResourceExhausted, "expected at most 2 calls a second of User",
+		"without the right that they need")
+	if d.lastReview != nil {
+		t.Errorf("the API server was asked %v", d.lastReview)
+	}
+	check(t, ask(&Caller{Name: "other"}, "hello"), codes.OK)
+	d.allowed[laptop.Name] = true
+	check(t, ask(laptop, "hello"), codes.OK)
+	d.allowed[laptop.Name] = false
+	clock.Step(time.Second / denialRate)
+	check(t, ask(laptop, "one-more"), codes.PermissionDenied)
+}
+
+// TestNewcomersHaveTheirOwnClient, so that they do not use up that of admitted callers and of
+// streams.
+func TestNewcomersHaveTheirOwnClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		known, newcomers := newFakeServer(), newFakeServer()
+		known.allowed["laptop"], newcomers.allowed["laptop"] = true, true
+		g, err := New(Settings{Client: known, Newcomers: newcomers, Audience: "hookloop", Clock: clock.RealClock{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := opened(t.Context())
+		caller, err := g.Authenticate(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g.Admitted(caller) {
+			t.Error("the caller is admitted before its first check")
+		}
+		check(t, status.Convert(g.Allow(ctx, caller, serve)), codes.OK)
+		if known.lastReview != nil || newcomers.lastReview == nil || !g.Admitted(caller) {
+			t.Errorf("the first check: %v by the one client and %v by the newcomers'", known.lastReview, newcomers.lastReview)
+		}
+		newcomers.change(func() { newcomers.down = errDown })
+		check(t, status.Convert(g.Allow(ctx, caller, serve)), codes.OK)
+		check(t, status.Convert(g.Allow(ctx, &Caller{Name: "laptop", UID: "2"}, serve)), codes.Unavailable)
+		kept, cancel := g.Recheck(ctx, caller, serve)
+		defer cancel()
+		time.Sleep(10 * MaxRecheck)
+		if kept.Err() != nil {
+			t.Errorf("the stream is ended: %v", context.Cause(kept))
+		}
+		known.change(func() { delete(known.allowed, "laptop") })
+		check(t, status.Convert(g.Allow(ctx, caller, serve)), codes.PermissionDenied)
+		if g.Admitted(caller) {
+			t.Error("the caller is still admitted after it was denied a right")
+		}
+	})
 }

@@ -71,7 +71,7 @@ type ServerSettings struct {
 // options returns the options of the gateway's gRPC server: TLS, limits, keepalive, and
 // interceptors that authenticate every call (FromContext), limit the new calls of each caller,
 // trace and log calls, and recover from panics. The handler authorizes the call (Allow).
-func (g *Guard) options(s ServerSettings, c *connections) ([]grpc.ServerOption, error) {
+func (g *Guard) options(s ServerSettings) ([]grpc.ServerOption, error) {
 	if s.MessageBytes == 0 {
 		s.MessageBytes = DefaultMessageBytes
 	}
@@ -82,7 +82,7 @@ func (g *Guard) options(s ServerSettings, c *connections) ([]grpc.ServerOption, 
 	if err != nil {
 		return nil, err
 	}
-	unary, stream := g.interceptors(s.Log, c)
+	unary, stream := g.interceptors(s.Log)
 	options := []grpc.ServerOption{
 		grpc.Creds(credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: files.current})),
 		grpc.ConnectionTimeout(handshakeTimeout),
@@ -109,14 +109,12 @@ func (g *Guard) options(s ServerSettings, c *connections) ([]grpc.ServerOption, 
 // interceptors returns the interceptors of unary calls and of streams, in their order. The limit of
 // an address comes before authentication, which may cost a request to the API server.
 // Unauthenticated calls create no span.
-func (g *Guard) interceptors(
-	log logr.Logger,
-	c *connections,
-) ([]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor) {
+func (g *Guard) interceptors(log logr.Logger) ([]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor) {
 	panics := recovery.WithRecoveryHandlerContext(recoverPanic(log))
 	addresses := newLimits(byAddress, g.clock, addressRate, addressBurst)
-	authenticate := g.authenticateCall(log, c)
+	authenticate := g.authenticateCall(log)
 	callers := newLimits(byCaller, g.clock, callRate, callBurst)
+	record := recordCalls(newLimits(byCaller, g.clock, recordRate, recordBurst))
 	calls := []logging.Option{
 		logging.WithLogOnEvents(logging.FinishCall), logging.WithLevels(level), logging.WithFieldsFromContext(fields),
 	}
@@ -127,20 +125,20 @@ func (g *Guard) interceptors(
 			auth.UnaryServerInterceptor(authenticate),
 			ratelimit.UnaryServerInterceptor(callers),
 			traceUnary,
-			logging.UnaryServerInterceptor(logging.LoggerFunc(record), calls...),
+			logging.UnaryServerInterceptor(record, calls...),
 		}, []grpc.StreamServerInterceptor{
 			recovery.StreamServerInterceptor(panics),
 			rejectCompressedStream,
 			ratelimit.StreamServerInterceptor(addresses),
 			auth.StreamServerInterceptor(authenticate),
 			ratelimit.StreamServerInterceptor(callers),
-			logging.StreamServerInterceptor(logging.LoggerFunc(record), calls...),
+			logging.StreamServerInterceptor(record, calls...),
 		}
 }
 
 // authenticateCall authenticates a call and puts the caller and the logger into its context. A
 // service with a method AuthFuncOverride would bypass it; ours must not have one.
-func (g *Guard) authenticateCall(log logr.Logger, c *connections) auth.AuthFunc {
+func (g *Guard) authenticateCall(log logr.Logger) auth.AuthFunc {
 	logLimit := rate.NewLimiter(1, 20) // protects the log from unauthenticated callers
 	return func(ctx context.Context) (context.Context, error) {
 		ctx = klog.NewContext(ctx, log)
@@ -149,8 +147,8 @@ func (g *Guard) authenticateCall(log logr.Logger, c *connections) auth.AuthFunc 
 		if err == nil {
 			caller, err = g.authenticate(ctx, cred)
 		}
-		if err == nil {
-			err = c.promote(ctx, caller)
+		if err == nil && g.Admitted(caller) {
+			err = promote(ctx, caller)
 		}
 		if err == nil {
 			return context.WithValue(hideCredential(ctx, cred), callerKey{}, caller), nil

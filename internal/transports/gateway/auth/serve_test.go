@@ -125,6 +125,25 @@ func TestLog(t *testing.T) {
 	}
 }
 
+// TestRejectedCallsInTheLog are few: those beyond the limit of a caller are for debugging.
+func TestRejectedCallsInTheLog(t *testing.T) {
+	b := &logBook{}
+	record := recordCalls(newLimits(byCaller, fixed(), recordRate, recordBurst))
+	ctx := klog.NewContext(t.Context(), b.logger())
+	for _, name := range []string{"stranger", "other"} {
+		of := context.WithValue(ctx, callerKey{}, &Caller{Name: name})
+		for range 3 * recordBurst {
+			record(of, level(codes.PermissionDenied), "finished call", "caller", name)
+		}
+	}
+	for _, name := range []string{"stranger", "other"} {
+		text := b.text()
+		if n := strings.Count(text, `"level"=0 "msg"="finished call" "caller"="`+name); n != recordBurst {
+			t.Errorf("%d calls of %s are in the log, want %d:\n%s", n, name, recordBurst, text)
+		}
+	}
+}
+
 // TestSizes are bounded.
 func TestSizes(t *testing.T) {
 	g := start(t, logr.Discard())
@@ -146,7 +165,10 @@ func TestStreamsOfAConnection(t *testing.T) {
 	g := start(t, logr.Discard())
 	client := g.trusted()
 	g.attach = func(stream grpc.BidiStreamingServer[streamv1.HookMessage, streamv1.EngineMessage]) error {
-		g.clock.Step(time.Second) // keeps the calls below the caller's rate limit
+		g.clock.Step(time.Second)                           // keeps the calls below the caller's rate limit
+		if err := g.trigger(stream.Context()); err != nil { // admits the caller
+			return err
+		}
 		if err := stream.Send(&streamv1.EngineMessage{}); err != nil {
 			return err
 		}

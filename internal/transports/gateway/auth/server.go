@@ -21,12 +21,11 @@ var _ grpc.ServiceRegistrar = (*Server)(nil)
 
 // NewServer returns a Server. An error names the invalid setting.
 func (g *Guard) NewServer(s ServerSettings) (*Server, error) {
-	connections := newConnections(g.clock)
-	options, err := g.options(s, connections)
+	options, err := g.options(s)
 	if err != nil {
 		return nil, err
 	}
-	return &Server{grpc.NewServer(options...), connections}, nil
+	return &Server{grpc.NewServer(options...), newConnections(g.clock)}, nil
 }
 
 // Serve accepts connections until the server is stopped. It returns the errors of grpc.Server.
