@@ -70,7 +70,7 @@ func (p *process) gateway(ctx context.Context, streams *stream.Metrics) (gateway
 		server: server,
 		listen: p.listenGateway,
 	}
-	streamv1.RegisterGatewayServiceServer(server, g.Gateway)
+	g.Register(server)
 	healthy := grpchealth.NewServer()
 	healthy.SetServingStatus(streamv1.GatewayService_ServiceDesc.ServiceName, healthv1.HealthCheckResponse_SERVING)
 	healthv1.RegisterHealthServer(server, healthy)

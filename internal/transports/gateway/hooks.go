@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/endpoint"
 	"github.com/hookloop/hookloop/internal/transports/stream"
 	"google.golang.org/grpc/codes"
@@ -95,52 +94,6 @@ func (g *Gateway) track(s hook.Settings, opened *hook.Opened) *hook.Opened {
 			return opened.Close()
 		},
 	}
-}
-
-// Trigger requests syncs without a session.
-func (g *Gateway) Trigger(ctx context.Context, r *streamv1.TriggerRequest) (*streamv1.TriggerResponse, error) {
-	caller, err := g.settings.Guard.Authenticate(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if r.GetWorker() == "" {
-		return nil, status.Error(codes.InvalidArgument, "worker is empty, expected a name")
-	}
-	if err := g.settings.Guard.Allow(ctx, caller, serveRight(r.GetWorker())); err != nil {
-		return nil, err
-	}
-	parents, err := g.trigger(r.GetWorker(), r.GetTrigger())
-	if err != nil {
-		return nil, err
-	}
-	//nolint:gosec // not negative, and fewer than that
-	return &streamv1.TriggerResponse{Parents: uint32(parents)}, nil
-}
-
-// trigger requests syncs from the controllers that refer to a worker.
-func (g *Gateway) trigger(worker string, t *streamv1.Trigger) (parents int, err error) {
-	req, err := stream.ReadTrigger(t)
-	if err != nil {
-		return 0, err
-	}
-	running := false
-	for _, c := range g.users(worker, controller{t.GetControllerKind(), t.GetControllerName()}) {
-		ask := g.triggerOf(c)
-		if ask == nil {
-			continue
-		}
-		running = true
-		n, err := stream.RequestSync(ask, req)
-		if err != nil {
-			return parents, err
-		}
-		parents += n
-	}
-	if !running {
-		return 0, status.Errorf(codes.FailedPrecondition, "no running controller refers to worker %q%s", worker,
-			named(t.GetControllerName()))
-	}
-	return parents, nil
 }
 
 func named(controller string) string {
