@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -125,9 +127,9 @@ func strangersBombs() []bomb {
 	}
 }
 
-// attached opens a stream of the worker and sends raw messages. It returns the error that ends the
-// stream, or nil.
-func (b *blast) attached(ctx context.Context, connection *grpc.ClientConn, messages ...[]byte) error {
+// attached opens a stream of the worker and sends raw messages. It reads what the engine sends, or
+// nothing for some seconds. It returns the error that ends the stream, or nil.
+func (b *blast) attached(ctx context.Context, connection *grpc.ClientConn, reads bool, messages ...[]byte) error {
 	ctx, cancel := context.WithTimeout(ctx, 6*time.Second)
 	defer cancel()
 	s, err := connection.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, attachMethod)
@@ -144,11 +146,49 @@ func (b *blast) attached(ctx context.Context, connection *grpc.ClientConn, messa
 			break // the end of the stream has the reason
 		}
 	}
+	if !reads {
+		<-ctx.Done()
+	}
 	for {
 		if err := s.RecvMsg(&streamv1.EngineMessage{}); err != nil {
 			return err
 		}
 	}
+}
+
+// encoded returns a message of a hook.
+func encoded(b *blast, m *streamv1.HookMessage) []byte {
+	b.Helper()
+	data, err := proto.Marshal(m)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return data
+}
+
+// unknownSubjects returns a Welcome with all capabilities that names subjects, which the engine
+// does not know.
+func unknownSubjects(b *blast, subjects int) []byte {
+	w := &streamv1.Welcome{
+		Version: 1, Window: &streamv1.Window{Calls: 1, Bytes: 1},
+		Capabilities: []streamv1.Capability{
+			streamv1.Capability_CAPABILITY_FRAGMENTS, streamv1.Capability_CAPABILITY_RESUME,
+		},
+	}
+	for i := range subjects {
+		w.Subjects = append(w.Subjects, &streamv1.SubjectState{Subject: fmt.Sprintf("%060d", i)})
+	}
+	return encoded(b, &streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: w}})
+}
+
+// invalidSelector returns a label selector of at most 4 KiB with as many different invalid values
+// as possible.
+func invalidSelector() string {
+	values := make([]string, 1000)
+	for i := range values {
+		values[i] = fmt.Sprintf("-%02x", i)
+	}
+	return ("a in (" + strings.Join(values, ","))[:4<<10-1] + ")"
 }
 
 // fragments returns the first bytes of a message in fragments, of total bytes in all.
@@ -170,27 +210,48 @@ func fragments(b *blast, data []byte, total int) (out [][]byte) {
 // greatest allowed number of streams.
 func workersBombs() []bomb {
 	const streams = 64
-	over := func(b *blast, messages ...[]byte) {
+	over := func(b *blast, reads bool, messages ...[]byte) {
 		ctx, connection := b.worker(), b.dialTLS()
-		b.atOnce(streams, func(int) error { return b.attached(ctx, connection, messages...) },
+		b.atOnce(streams, func(int) error { return b.attached(ctx, connection, reads, messages...) },
 			codes.InvalidArgument, codes.ResourceExhausted, codes.DeadlineExceeded, codes.Internal, codes.Unavailable)
 	}
-	welcome := func(field []byte) []byte { return append([]byte{1<<3 | 2}, lengthPrefixed(field)...) }
-	return []bomb{
-		{"worker: triggers", func(b *blast) {
-			ctx, connection := b.worker(), b.dialTLS()
-			request := &rawMessage{emptyParents(1 << 20)}
-			b.atOnce(60, func(int) error {
-				return connection.Invoke(ctx, triggerMethod, request, &streamv1.TriggerResponse{})
-			}, codes.Internal, codes.ResourceExhausted)
-		}},
-		{"worker: subjects", func(b *blast) { over(b, welcome(repeated(7, 1<<20))) }},
-		{"worker: subjects in fragments", func(b *blast) {
-			whole := welcome(append([]byte{8, 1}, repeated(6, 15<<20)...))
-			over(b, fragments(b, whole, len(whole))...)
+	triggers := func(b *blast, worker string, want ...codes.Code) {
+		ctx, connection := b.worker(), b.dialTLS()
+		request := append([]byte{1<<3 | 2}, lengthPrefixed([]byte(worker))...)
+		request = append(request, emptyParents(1<<20)...)
+		b.atOnce(60, func(int) error {
+			return connection.Invoke(ctx, triggerMethod, &rawMessage{request}, &streamv1.TriggerResponse{})
+		}, append(want, codes.ResourceExhausted)...)
+	}
+	// field 7 of a Welcome is subjects, field 1 the version
+	empty := func(size int) []byte {
+		return append([]byte{1<<3 | 2}, lengthPrefixed(append([]byte{1 << 3, 1}, repeated(7, size)...))...)
+	}
+	out := []bomb{
+		{"worker: triggers", func(b *blast) { triggers(b, "bomber", codes.InvalidArgument) }},
+		{"another's worker: triggers", func(b *blast) { triggers(b, "other", codes.PermissionDenied) }},
+		{"worker: empty subjects", func(b *blast) { over(b, true, empty(1<<20)) }},
+		{"worker: empty subjects in fragments", func(b *blast) {
+			whole := empty(15 << 20)
+			over(b, true, fragments(b, whole, len(whole))...)
 		}},
 		{"worker: messages that never end", func(b *blast) {
-			over(b, fragments(b, []byte(strings.Repeat("x", 15<<20)), 16<<20)...)
+			over(b, true, fragments(b, []byte(strings.Repeat("x", 15<<20)), 16<<20)...)
 		}},
 	}
+	for how, reads := range map[string]bool{"read": true, "not read": false} {
+		out = append(out,
+			bomb{"worker: unknown subjects, " + how, func(b *blast) { over(b, reads, unknownSubjects(b, 10_000)) }},
+			bomb{"worker: unknown subjects in fragments, " + how, func(b *blast) {
+				whole := unknownSubjects(b, 200_000)
+				over(b, reads, fragments(b, whole, len(whole))...)
+			}},
+			bomb{"worker: invalid selectors, " + how, func(b *blast) {
+				invalid := encoded(b, &streamv1.HookMessage{Message: &streamv1.HookMessage_Trigger{
+					Trigger: &streamv1.Trigger{LabelSelector: invalidSelector()},
+				}})
+				over(b, reads, slices.Concat([][]byte{unknownSubjects(b, 0)}, slices.Repeat([][]byte{invalid}, 300))...)
+			}})
+	}
+	return out
 }
