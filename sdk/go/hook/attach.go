@@ -41,13 +41,14 @@ type AttachOptions struct {
 	sleep func(context.Context, time.Duration) // waits between attempts; sleep if it is nil
 }
 
-// stableAfter is the lifetime of a session after which the backoff starts again. A gateway that
-// accepts streams and soon ends them counts as one that rejects them.
+// stableAfter is the lifetime of a session after which the backoff starts again, even if the engine
+// has called nothing. A gateway that accepts streams and soon ends them counts as one that rejects
+// them.
 const stableAfter = 10 * time.Second
 
 // retryIntervals are the times between attempts to dial in. They grow from the first to the
 // longest. After the second consecutive permanent refusal, the interval is refused. A session that
-// was open for the time stable makes the next interval the first one.
+// had a call, or was open for the time stable, makes the next interval the first one.
 type retryIntervals struct{ first, longest, refused, stable time.Duration }
 
 var defaultRetry = retryIntervals{
@@ -58,8 +59,8 @@ var defaultRetry = retryIntervals{
 // finish within the grace period.
 //
 // Attach reconnects with backoff: 0.2 to 10 seconds, 30 seconds after two consecutive refusals. The
-// backoff starts again after a session of 10 seconds. The session and its state survive. Attach
-// returns an error only if the options are invalid.
+// backoff starts again after a session in which the engine called a hook, or of 10 seconds. The
+// session and its state survive. Attach returns an error only if the options are invalid.
 func Attach(ctx context.Context, o AttachOptions, hooks ...Hook) error {
 	o.Options = o.withDefaults()
 	if (o.Worker == "") == (o.Intercept == nil) {
@@ -102,16 +103,16 @@ func (a *attachment) run(ctx context.Context) {
 	}
 	wait, refusals := intervals.first, 0
 	for ctx.Err() == nil {
-		opened, err := a.once(ctx)
+		last, err := a.once(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		wait, refusals = min(2*wait, intervals.longest), refusals+1
-		if !opened.IsZero() && time.Since(opened) >= intervals.stable {
+		if last.called || last.open() && time.Since(last.opened) >= intervals.stable {
 			wait = intervals.first
 		}
 		switch code := status.Code(err); {
-		case !opened.IsZero(): // its cause, such as an expired token, may be gone
+		case last.open(): // its cause, such as an expired token, may be gone
 			a.Log.Warn("the stream to the gateway has ended", "gateway", a.Gateway.Address, "error", err)
 			refusals = 0
 		case slices.Contains(permanent, code):
@@ -138,37 +139,47 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// once runs one stream, and returns when its session was opened; the zero time if none was. After
-// the end of ctx it lasts for at most the grace period.
-func (a *attachment) once(ctx context.Context) (opened time.Time, err error) {
+// attempt is the history of one stream.
+type attempt struct {
+	opened time.Time // of the session; zero if there was none
+	called bool      // whether the engine has called a hook
+}
+
+func (a attempt) open() bool { return !a.opened.IsZero() }
+
+// once runs one stream. After the end of ctx it lasts for at most the grace period.
+func (a *attachment) once(ctx context.Context) (attempt, error) {
 	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(a.GracePeriod, cancel) })()
-	if streamCtx, err = a.Gateway.authorize(streamCtx); err != nil {
-		return opened, err
+	streamCtx, err := a.Gateway.authorize(streamCtx)
+	if err != nil {
+		return attempt{}, err
 	}
 	a.connection.ResetConnectBackoff() // run has a backoff of its own
 	conn, err := a.client.Attach(streamCtx)
 	if err != nil {
-		return opened, err
+		return attempt{}, err
 	}
 	if err := conn.Send(a.first()); err != nil {
 		_, err = conn.Recv() // the reason
-		return opened, err
+		return attempt{}, err
 	}
-	var at atomic.Pointer[time.Time]
+	var opened atomic.Pointer[time.Time]
+	var called atomic.Bool
 	err = a.streams.serve(streamCtx, conn, func(id string) {
 		a.session.Store(&id)
 		now := time.Now()
-		at.Store(&now)
+		opened.Store(&now)
 		if a.Attached != nil {
 			go a.Attached()
 		}
-	})
-	if now := at.Load(); now != nil {
-		opened = *now
+	}, func() { called.Store(true) })
+	history := attempt{called: called.Load()}
+	if at := opened.Load(); at != nil {
+		history.opened = *at
 	}
-	return opened, err
+	return history, err
 }
 
 // first returns the first message of a stream.

@@ -180,15 +180,17 @@ func TestATokenThatExpires(t *testing.T) {
 	}
 }
 
-// TestTheBackoffStartsAgain after a session that has lasted, not after one that the engine ends
-// right after its Hello: such a hook would reconnect several times a second for ever.
+// TestTheBackoffStartsAgain after a session that has lasted or had a call, not after one that the
+// engine ends right after its Hello: such a hook would reconnect several times a second for ever.
 func TestTheBackoffStartsAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		stable time.Duration
+		calls  bool
 		want   []time.Duration // without jitter
 	}{
-		"sessions that end soon": {hook.StableAfter, []time.Duration{400, 800, 1600, 3200, 6400, 10000, 10000}},
-		"sessions that last":     {0, []time.Duration{200, 200, 200}},
+		"sessions that end soon": {hook.StableAfter, false, []time.Duration{400, 800, 1600, 3200, 6400, 10000, 10000}},
+		"sessions with a call":   {hook.StableAfter, true, []time.Duration{200, 200, 200}},
+		"sessions that last":     {0, false, []time.Duration{200, 200, 200}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, at := openGateway(t)
@@ -198,7 +200,13 @@ func TestTheBackoffStartsAgain(t *testing.T) {
 			attach(t, o, hook.Composite{})
 			for n, want := range c.want {
 				a := g.next(t)
-				a.open(t, newEngine(fmt.Sprint(n)))
+				engine := newEngine(fmt.Sprint(n))
+				a.open(t, engine)
+				if c.calls {
+					engine.Ask(questionAbout("one"))
+					a.send(t, engine)
+					a.hear(t, engine)
+				}
 				a.end <- status.Error(codes.ResourceExhausted, "too many sessions")
 				want *= time.Millisecond
 				if got := <-pauses; got < want/2 || got >= want+want/2 {

@@ -45,17 +45,18 @@ type streams struct {
 
 // Connect serves a stream that the engine opened.
 func (s *streams) Connect(conn grpc.BidiStreamingServer[streamv1.EngineMessage, streamv1.HookMessage]) error {
-	return s.serve(conn.Context(), conn, nil)
+	return s.serve(conn.Context(), conn, nil, nil)
 }
 
 // serve serves calls until the stream ends. It calls opened with the session's id; opened may be
 // nil.
-func (s *streams) serve(ctx context.Context, conn conn, opened func(string)) error {
+func (s *streams) serve(ctx context.Context, conn conn, opened func(string), called func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	x := &exchange{
 		streams: s,
 		conn:    conn,
 		opened:  opened,
+		called:  called,
 		end:     cancel,
 		wake:    make(chan struct{}, 1),
 		cancels: map[*session.Work]context.CancelCauseFunc{},
@@ -93,7 +94,8 @@ func (s *streams) serve(ctx context.Context, conn conn, opened func(string)) err
 type exchange struct {
 	*streams
 	conn   conn
-	opened func(string)
+	opened func(string) // nil, or called with the session's id
+	called func()       // nil, or called at each call of the engine
 	end    context.CancelCauseFunc
 	wake   chan struct{} // has an element if there may be messages to send
 
@@ -201,6 +203,9 @@ func (x *exchange) take(ctx context.Context, got session.HookReceived) {
 			x.opened(got.Session)
 		}
 	case got.Work != nil:
+		if x.called != nil {
+			x.called()
+		}
 		x.begin(ctx, got.Work)
 	case got.Cancelled != nil:
 		x.do(func() {

@@ -24,8 +24,8 @@ from hookloop.states import States
 from hookloop.stream.v1 import stream_pb2
 from hookloop.triggers import CONTROLLER_KINDS, ControllerKind, Trigger, kind_name
 
-# Seconds that a session must have been open for the backoff to start again. A gateway that accepts
-# streams and soon ends them counts as one that rejects them.
+# Seconds that a session without a call must have been open for the backoff to start again. A gateway
+# that accepts streams and soon ends them counts as one that rejects them.
 STABLE_AFTER = 10.0
 END_TIMEOUT = 5.0  # seconds that a gateway has to end a stream after the hook's last message
 # Codes with which a gateway refuses a hook. One refusal may have a short-lived cause, such as an
@@ -72,8 +72,8 @@ class Backoff:
     """Delays between attempts to connect, in seconds.
 
     The delay doubles after each failure, from initial to maximum. It starts again after a session
-    of 10 seconds. refused is the delay after the second consecutive refusal. Each delay is
-    shortened at random by up to a half.
+    in which the engine called a hook, or of 10 seconds. refused is the delay after the second
+    consecutive refusal. Each delay is shortened at random by up to a half.
     """
 
     initial: float = 0.2
@@ -118,6 +118,7 @@ class Attachment:
         self._grace_over = False
         self._attached = False
         self._attached_at = 0.0  # by the monotonic clock
+        self._called = False  # whether the engine has called a hook over the last stream
         self._conversation: Optional[Conversation] = None
         self._call: Any = None
         self._thread = threading.Thread(target=self._dial, name="hookloop-attach", daemon=True)
@@ -173,8 +174,8 @@ class Attachment:
             refused = self._serve()
             with self._lock:
                 opened, self._attached = self._attached, False
-                stable = opened and time.monotonic() - self._attached_at >= STABLE_AFTER
-                failures = 0 if stable else failures + 1
+                lasted = opened and time.monotonic() - self._attached_at >= STABLE_AFTER
+                failures = 0 if lasted or self._called else failures + 1
                 refusals = (0 if opened else refusals) + 1 if refused else 0
                 delay = self._backoff.delay(failures, refused=refusals > 1)
                 if self._lock.wait_for(lambda: self._stopped, delay):
@@ -197,6 +198,7 @@ class Attachment:
             conversation.close()
             self._states.release(conversation.revoke)
             with self._lock:
+                self._called = conversation.called
                 self._conversation = self._call = None
         return False
 

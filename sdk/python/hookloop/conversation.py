@@ -46,6 +46,7 @@ class Conversation:
         self._running: dict[int, tuple[Work, "Future[None]"]] = {}
         self._triggers: dict[int, "Future[int]"] = {}
         self._last_trigger = 0
+        self._called = False
         self._stopping = False  # whether the hook requests no more calls
         self._linger_until: Optional[float] = None
         # The reason if the hook has ended the stream because of an error, or a second stream.
@@ -62,6 +63,7 @@ class Conversation:
                 self._close(status.Failure(code, str(error)))
                 raise
             if isinstance(received, Work):
+                self._called = True
                 self._start(received)
             elif isinstance(received, Cancelled):
                 self._abandon(received.call_id, "the engine has cancelled it")
@@ -82,6 +84,12 @@ class Conversation:
         """Whether the session is open."""
         with self._changed:
             return self._machine.open
+
+    @property
+    def called(self) -> bool:
+        """Whether the engine has called a hook."""
+        with self._changed:
+            return self._called
 
     def trigger(self, request: Trigger) -> "Future[int]":
         """Requests syncs. The future has the number of parents, TriggerError, or ConnectionError if

@@ -260,20 +260,27 @@ class Attached(unittest.TestCase):
             ],
         )
 
-    def test_the_backoff_starts_again_after_a_session_that_lasted(self):
+    def test_the_backoff_starts_again_after_a_session_that_lasted_or_had_a_call(self):
         """A session that the engine ends right after its Hello is none: such a hook would reconnect
         several times a second for ever."""
-        for stable_after, want in ((attachment.STABLE_AFTER, [1, 2, 3, 4]), (0, [0, 0, 0, 0])):
+        for stable_after, calls, want in (
+            (attachment.STABLE_AFTER, False, [1, 2, 3, 4]),
+            (attachment.STABLE_AFTER, True, [0, 0, 0, 0]),
+            (0, False, [0, 0, 0, 0]),
+        ):
             backoff = Noted()
             with (
-                self.subTest(stable_after=stable_after),
+                self.subTest(stable_after=stable_after, calls=calls),
                 mock.patch.object(attachment, "STABLE_AFTER", stable_after),
                 self.assertLogs("hookloop", "WARNING"),
                 self.attached(backoff=backoff),
             ):
                 for _ in want:
                     session = self.gateway.next()
-                    session.open(Engine())
+                    engine = Engine()
+                    session.open(engine)
+                    if calls:
+                        session.invoke(engine, sync_request())
                     session.end(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many sessions")
                 self.gateway.next().end()
                 self.assertEqual(backoff.calls[: len(want)], [(n, False) for n in want])

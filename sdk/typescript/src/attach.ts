@@ -24,10 +24,12 @@ const REFUSAL_CODES: ReadonlySet<Code> = new Set([
 ]);
 
 /**
- * Milliseconds that a session must have been open for the backoff to start again. A gateway that
- * accepts streams and soon ends them counts as one that rejects them.
+ * Milliseconds that a session without a call must have been open for the backoff to start again. A
+ * gateway that accepts streams and soon ends them counts as one that rejects them.
  */
 const STABLE_AFTER = 10_000;
+
+const NO_SESSION = { opened: undefined, called: false } as const;
 
 /**
  * Selects parents of a running controller. While the hook is attached, Hookloop calls it instead
@@ -44,7 +46,7 @@ export interface Intercept {
 
 /**
  * Delays between connection attempts in milliseconds. Each is shortened at random by up to half.
- * They start again after a session of 10 seconds.
+ * They start again after a session in which the engine called a hook, or of 10 seconds.
  */
 export interface Backoff {
   /** The delay after the first failure. It doubles with each further failure. */
@@ -68,6 +70,8 @@ export interface AttachOptions extends Options, Gateway {
 type End = Pick<StatusObject, "code" | "details"> & {
   /** When a session was opened on the stream, by performance.now(); undefined if none was. */
   readonly opened: number | undefined;
+  /** Whether the engine has called a hook over it. */
+  readonly called: boolean;
 };
 
 /**
@@ -142,13 +146,13 @@ export class Attachment {
     let delay = this.#backoff.initial;
     let refusals = 0; // consecutive ones, without a session between them
     while (!this.#stopping.signal.aborted) {
-      const { code, details, opened } = await this.#openStream();
+      const { code, details, opened, called } = await this.#openStream();
       if (this.#stopping.signal.aborted) {
         return;
       }
       if (opened !== undefined) {
         refusals = 0;
-        delay = performance.now() - opened >= STABLE_AFTER ? this.#backoff.initial : delay;
+        delay = called || performance.now() - opened >= STABLE_AFTER ? this.#backoff.initial : delay;
       }
       refusals = REFUSAL_CODES.has(code) ? refusals + 1 : 0;
       const wait = jittered(refusals > 1 ? this.#backoff.refused : delay);
@@ -165,11 +169,11 @@ export class Attachment {
     try {
       connected = await connection(this.#options);
     } catch (error) {
-      return { code: Code.UNAVAILABLE, details: (error as Error).message, opened: undefined };
+      return { code: Code.UNAVAILABLE, details: (error as Error).message, ...NO_SESSION };
     }
     try {
       if (this.#stopping.signal.aborted) { // stopped while it read the files
-        return { code: Code.CANCELLED, details: "the hook is stopping", opened: undefined };
+        return { code: Code.CANCELLED, details: "the hook is stopping", ...NO_SESSION };
       }
       return await this.#serve(connected.client.makeBidiStreamRequest(
         `/${GatewayService.typeName}/Attach`, BYTES.requestSerialize, BYTES.responseDeserialize, connected.metadata));
@@ -197,7 +201,7 @@ export class Attachment {
       call.on("status", ({ code, details }) => {
         stream.closed();
         [this.#call, this.#stream] = [undefined, undefined];
-        resolve({ code, details, opened });
+        resolve({ code, details, opened, called: stream.called });
       });
       stream.attach({ worker: worker ?? "", sessionId: this.#sessionId, ...(intercept ? { intercept } : {}) });
     });

@@ -41,6 +41,7 @@ export class HookStream {
    */
   #draining = false;
   #over = false;
+  #called = false;
   #drainTimer: NodeJS.Timeout | undefined;
 
   constructor(
@@ -59,6 +60,11 @@ export class HookStream {
   /** The session ID, or undefined before the engine's Hello. */
   get session(): string | undefined {
     return this.#session?.id;
+  }
+
+  /** Reports whether the engine has called a hook. */
+  get called(): boolean {
+    return this.#called;
   }
 
   /** Sends the Attach message, which is the first one on a stream that the hook opens. */
@@ -138,6 +144,7 @@ export class HookStream {
         this.#session = { id: received.session, state: received.state };
         break;
       case "call":
+        this.#called = true;
         void this.#run(received.call);
         break;
       case "cancelled":

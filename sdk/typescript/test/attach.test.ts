@@ -124,9 +124,10 @@ test("only consecutive refusals wait long", async (t) => {
   await attachment.stop();
 });
 
-for (const [name, lifetime, want] of [
-  ["a session that the engine soon ends does not reset the backoff", 9_999, [200, 400, 800, 1600]],
-  ["a session that lasted resets the backoff", 10_000, [200, 200, 200, 200]],
+for (const [name, lifetime, calls, want] of [
+  ["a session that the engine soon ends does not reset the backoff", 9_999, false, [200, 400, 800, 1600]],
+  ["a session with a call resets the backoff", 0, true, [200, 200, 200, 200]],
+  ["a session that lasted resets the backoff", 10_000, false, [200, 200, 200, 200]],
 ] as const) {
   test(name, async (t) => {
     t.mock.method(console, "error", () => undefined);
@@ -140,6 +141,11 @@ for (const [name, lifetime, want] of [
       const { line } = await gateway.accept();
       line.send(gateway.engine.hello());
       await line.next("welcome");
+      if (calls) {
+        gateway.engine.forget("p");
+        line.send(gateway.engine.call("p", entries("a")));
+        await line.next("answer");
+      }
       now += lifetime;
       line.call.emit("error", { code: Code.RESOURCE_EXHAUSTED, details: "too many sessions" });
     }
