@@ -24,8 +24,8 @@ from hookloop.states import States
 from hookloop.stream.v1 import stream_pb2
 from hookloop.triggers import CONTROLLER_KINDS, ControllerKind, Trigger, kind_name
 
-# Seconds that a session without a call must have been open for the backoff to start again. A gateway
-# that accepts streams and soon ends them counts as one that rejects them.
+# Seconds that a session without a call must have been open for the backoff to start again. A
+# gateway that accepts streams and soon ends them counts as one that rejects them.
 STABLE_AFTER = 10.0
 END_TIMEOUT = 5.0  # seconds that a gateway has to end a stream after the hook's last message
 # Codes with which a gateway refuses a hook. One refusal may have a short-lived cause, such as an
