@@ -82,23 +82,24 @@ type stream[O Observed] struct {
 	common   capabilities // from the Welcome on
 }
 
-// backlog is what messages to the hook take until they are sent.
+// backlog is the approximate memory of messages to the hook until they are sent.
 type backlog struct {
 	bytes int // of all messages
 	calls int // of calls, a part of bytes
-	// answers are the results of triggers, and answerBytes their part of bytes
+	// answers are the results of triggers, and answerBytes their sizes on the wire
 	answers, answerBytes int
 }
 
-// add counts a message of some bytes.
-func (b *backlog) add(m *streamv1.EngineMessage, bytes int) {
+// add counts a message of a size on the wire.
+func (b *backlog) add(m *streamv1.EngineMessage, size int) {
+	bytes := size + messageBytes + len(m.GetForget().GetSubjects())*nameBytes
 	b.bytes += bytes
 	switch m.GetMessage().(type) {
 	case *streamv1.EngineMessage_Call:
 		b.calls += bytes
 	case *streamv1.EngineMessage_TriggerResult:
 		b.answers++
-		b.answerBytes += bytes
+		b.answerBytes += size
 	}
 }
 
@@ -320,7 +321,8 @@ func (e *Engine[O]) Outbox() []*streamv1.EngineMessage {
 // Unsent returns the number of messages to send.
 func (e *Engine[O]) Unsent() int { return len(e.out) }
 
-// UnreadAnswers returns the number and the size of the trigger results that are not sent.
+// UnreadAnswers returns the number of the trigger results that are not sent, and the sum of their
+// sizes on the wire.
 func (e *Engine[O]) UnreadAnswers() (n, bytes int) {
 	return e.queued.answers + e.sending.answers, e.queued.answerBytes + e.sending.answerBytes
 }
@@ -430,7 +432,7 @@ func (e *Engine[O]) finish(a *call[O], o Outcome) {
 // send queues a message, in fragments if it is large and the hook reassembles them.
 func (e *Engine[O]) send(m *streamv1.EngineMessage) {
 	size := proto.Size(m)
-	e.queued.add(m, size+messageBytes+len(m.GetForget().GetSubjects())*nameBytes)
+	e.queued.add(m, size)
 	if !e.common.has(fragments) {
 		e.out = append(e.out, m)
 		return
