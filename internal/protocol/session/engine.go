@@ -79,6 +79,7 @@ type stream[O Observed] struct {
 	queued   backlog // of out
 	sending  backlog // of the messages that Outbox has returned last
 	draining bool
+	leaving  bool         // GoAway is queued or sent, and nothing follows it
 	common   capabilities // from the Welcome on
 }
 
@@ -189,7 +190,7 @@ func (e *Engine[O]) lose(a *call[O]) {
 }
 
 // Open reports whether Ask may be called.
-func (e *Engine[O]) Open() bool { return e.phase == open && !e.draining }
+func (e *Engine[O]) Open() bool { return e.phase == open && !e.draining && !e.leaving }
 
 // Welcomed reports whether the hook has sent its Welcome on this stream.
 func (e *Engine[O]) Welcomed() bool { return e.phase == open }
@@ -302,10 +303,11 @@ func (e *Engine[O]) AnswerTrigger(t *streamv1.TriggerResult) {
 	e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_TriggerResult{TriggerResult: t}})
 }
 
-// GoAway returns the message with the reason why the engine ends the stream. The caller ends it
-// once the message is sent.
+// GoAway sends the reason why the engine ends the stream. It is the last message: the caller ends
+// the stream once it is sent, and queued questions are lost then.
 func (e *Engine[O]) GoAway(s *statuspb.Status) {
 	e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_GoAway{GoAway: &streamv1.GoAway{Status: s}}})
+	e.leaving = true
 }
 
 // Outbox returns the messages to send, in order, and removes them. They count as the session's
@@ -431,6 +433,9 @@ func (e *Engine[O]) finish(a *call[O], o Outcome) {
 
 // send queues a message, in fragments if it is large and the hook reassembles them.
 func (e *Engine[O]) send(m *streamv1.EngineMessage) {
+	if e.leaving {
+		return
+	}
 	size := proto.Size(m)
 	e.queued.add(m, size)
 	if !e.common.has(fragments) {
