@@ -23,7 +23,7 @@ func newCacheMetrics(registry prometheus.Registerer, stats func() []cache.Resour
 		stats:  stats,
 		echoes: writes,
 		shared: prometheus.NewDesc("hookloop_cache_shared_bytes",
-			"JSON of the labels, owner references and texts that objects in the cache share, in bytes.", nil, nil),
+			"JSON of the labels, owner references, texts and kinds that objects in the cache share, in bytes.", nil, nil),
 		held: prometheus.NewDesc("hookloop_write_echo_bytes",
 			"Objects that are held from the answer to a write until its watch event, or the other way round, in bytes.",
 			nil, nil),

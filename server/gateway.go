@@ -64,6 +64,7 @@ func (p *process) gateway(ctx context.Context, streams *stream.Metrics) (gateway
 	}
 	p.cacheEntries.add("token-reviews", guard.CachedTokens)
 	p.cacheEntries.add("admitted-callers", guard.CachedAdmissions)
+	p.cacheEntries.add("call-limits", guard.CachedLimits)
 	g := gatewayServer{
 		Gateway: gateway.New(
 			gateway.Settings{Guard: guard, Build: p.Version, Clock: clock.RealClock{}, Metrics: streams, Memory: p.budget}),
@@ -71,6 +72,8 @@ func (p *process) gateway(ctx context.Context, streams *stream.Metrics) (gateway
 		listen: p.listenGateway,
 	}
 	g.Register(server)
+	p.cacheEntries.add("intercepted-parents", g.InterceptedParents)
+	p.cacheEntries.add("gateway-arrivals", g.CachedArrivals)
 	healthy := grpchealth.NewServer()
 	healthy.SetServingStatus(streamv1.GatewayService_ServiceDesc.ServiceName, healthv1.HealthCheckResponse_SERVING)
 	healthv1.RegisterHealthServer(server, healthy)

@@ -27,9 +27,9 @@ const (
 	reportInterval = 5 * time.Second
 )
 
-// memory returns a budget with the memory limit of the process, in this order: the flag,
-// GOMEMLIMIT, the container's limit, a quarter of the machine's memory. A limit of the flag or of
-// the container also becomes Go's soft memory limit, unless GOMEMLIMIT is set.
+// memory returns a budget with the memory limit of the process, in this order: the flag (0 for no
+// limit), GOMEMLIMIT, the container's limit, a quarter of the machine's memory. A limit of the flag
+// or of the container also becomes Go's soft memory limit, unless GOMEMLIMIT is set.
 func (p *process) memory() (*budget.Budget, error) {
 	limit, source, err := p.memoryLimit()
 	if err != nil {
@@ -136,7 +136,7 @@ func newMemoryMetrics(registry prometheus.Registerer, usage func() []budget.Usag
 		),
 		limit: prometheus.NewDesc(
 			"hookloop_memory_budget_limit_bytes",
-			"Memory that a part of the budget may use now, in bytes.",
+			"Memory that a part of the budget may use now, in bytes; +Inf is no limit.",
 			labels,
 			nil,
 		),
@@ -157,9 +157,12 @@ func (m *memoryMetrics) Describe(out chan<- *prometheus.Desc) {
 // Collect reads the budget.
 func (m *memoryMetrics) Collect(out chan<- prometheus.Metric) {
 	for _, u := range m.usage() {
-		part := string(u.Part)
+		part, limit := string(u.Part), float64(u.Limit)
+		if u.Limit == budget.NoLimit {
+			limit = math.Inf(1)
+		}
 		out <- prometheus.MustNewConstMetric(m.bytes, prometheus.GaugeValue, float64(u.Bytes), part)
-		out <- prometheus.MustNewConstMetric(m.limit, prometheus.GaugeValue, float64(u.Limit), part)
+		out <- prometheus.MustNewConstMetric(m.limit, prometheus.GaugeValue, limit, part)
 		out <- prometheus.MustNewConstMetric(m.refused, prometheus.CounterValue, float64(u.Refused), part)
 		out <- prometheus.MustNewConstMetric(m.evicted, prometheus.CounterValue, float64(u.Evicted), part)
 	}

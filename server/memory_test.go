@@ -3,9 +3,11 @@ package server
 import (
 	"math"
 	"runtime/debug"
+	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/hookloop/hookloop/internal/lastsync"
 	"github.com/hookloop/hookloop/internal/transports/budget"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -65,5 +67,25 @@ func TestMemoryMetrics(t *testing.T) {
 	newMemoryMetrics(registry, b.Usage)
 	if n, err := testutil.GatherAndCount(registry); err != nil || n != 4*6 {
 		t.Errorf("%d series, %v, want 4 for each of 6 parts", n, err)
+	}
+}
+
+// TestMemoryMetricsWithoutALimit counts the memory of a process that was given no limit.
+func TestMemoryMetricsWithoutALimit(t *testing.T) {
+	unlimited(t)
+	b, err := (&process{Config: Config{MemoryBudget: "0"}, log: logr.Discard()}).memory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	accounts(b)(func(int64) {}).Set(7)
+	registry := prometheus.NewRegistry()
+	newMemoryMetrics(registry, b.Usage)
+	_, got := get(t, serve(t, metricsHandler(registry, lastsync.New(1)))+"/metrics")
+	for _, want := range []string{
+		`hookloop_memory_budget_bytes{part="plans"} 7`, `hookloop_memory_budget_limit_bytes{part="plans"} +Inf`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not in\n%s", want, got)
+		}
 	}
 }

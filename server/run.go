@@ -61,7 +61,7 @@ type process struct {
 	// circuits is set by host.
 	circuits *circuitMetrics
 	tracing  tracing
-	budget   *budget.Budget // nil without a limit
+	budget   *budget.Budget
 	// recorder is nil without Config.Recording.
 	recorder *recording.Recorder
 	// budgetSource is the source of the budget's limit, for the log.
@@ -111,6 +111,7 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 	if p.tracing, err = newTracing(ctx, c.Tracing, c.Version, log, p.metrics); err != nil {
 		return nil, err
 	}
+	p.cacheEntries.add("spans", p.tracing.waiting)
 	if p.budget, err = p.memory(); err != nil {
 		return nil, err
 	}

@@ -41,6 +41,9 @@ func queueSize() int64 {
 	return sdktrace.DefaultMaxQueueSize
 }
 
+// waiting returns the number of spans that wait for the collector.
+func (b *spanBuffer) waiting() int { return int(b.pending.Load()) }
+
 // OnEnd takes a span or drops it; it never waits.
 func (b *spanBuffer) OnEnd(s sdktrace.ReadOnlySpan) {
 	if !s.SpanContext().IsSampled() {

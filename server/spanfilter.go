@@ -17,12 +17,13 @@ const maxHeldSpans = 8192
 // spanFilter holds the spans of provisional traces until their root spans end. Traces with a
 // no-op as root are dropped and counted; all others reach the next processor.
 type spanFilter struct {
-	sdktrace.SpanProcessor
+	*spanBuffer
 	dropped, noop prometheus.Counter
 
-	mu    sync.Mutex // guards the fields below
-	held  map[trace.TraceID]*heldTrace
-	spans int
+	mu   sync.Mutex // guards the fields below
+	held map[trace.TraceID]*heldTrace
+	// count is the number of spans in held.
+	count int
 }
 
 // heldTrace is a provisional trace with an open root span.
@@ -33,7 +34,7 @@ type heldTrace struct {
 
 func newSpanFilter(next *spanBuffer) *spanFilter {
 	return &spanFilter{
-		SpanProcessor: next, held: map[trace.TraceID]*heldTrace{},
+		spanBuffer: next, held: map[trace.TraceID]*heldTrace{},
 		dropped: next.spans.WithLabelValues("dropped"), noop: next.spans.WithLabelValues("noop"),
 	}
 }
@@ -45,13 +46,20 @@ func (f *spanFilter) OnStart(ctx context.Context, s sdktrace.ReadWriteSpan) {
 		f.held[s.SpanContext().TraceID()] = &heldTrace{root: s.SpanContext().SpanID()}
 		f.mu.Unlock()
 	}
-	f.SpanProcessor.OnStart(ctx, s)
+	f.spanBuffer.OnStart(ctx, s)
+}
+
+// waiting returns the number of spans that wait for the end of their trace or for the collector.
+func (f *spanFilter) waiting() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.count + f.spanBuffer.waiting()
 }
 
 // OnEnd holds a span, passes it on, or decides about its trace.
 func (f *spanFilter) OnEnd(s sdktrace.ReadOnlySpan) {
 	for _, released := range f.release(s) {
-		f.SpanProcessor.OnEnd(released)
+		f.spanBuffer.OnEnd(released)
 	}
 }
 
@@ -66,17 +74,17 @@ func (f *spanFilter) release(s sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
 		return []sdktrace.ReadOnlySpan{s}
 	case s.SpanContext().SpanID() == t.root:
 		delete(f.held, id)
-		f.spans -= len(t.spans)
+		f.count -= len(t.spans)
 		if slices.Contains(s.Attributes(), change.NoOp) {
 			f.noop.Add(float64(len(t.spans) + 1))
 			return nil
 		}
 		return append(t.spans, s)
-	case f.spans >= maxHeldSpans:
+	case f.count >= maxHeldSpans:
 		f.dropped.Inc()
 		return nil
 	}
 	t.spans = append(t.spans, s)
-	f.spans++
+	f.count++
 	return nil
 }

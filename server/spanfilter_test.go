@@ -76,8 +76,8 @@ func TestNoOpSyncsAreNotExported(t *testing.T) {
 			if !ok {
 				return
 			}
-			if len(f.held) != 0 || f.spans != 0 {
-				t.Errorf("%d traces and %d spans are still held, want none", len(f.held), f.spans)
+			if len(f.held) != 0 || f.count != 0 {
+				t.Errorf("%d traces and %d spans are still held, want none", len(f.held), f.count)
 			}
 			if got := testutil.ToFloat64(f.noop); test.want == nil && got != 3 {
 				t.Errorf("%v spans are counted as noop, want 3", got)
@@ -96,12 +96,12 @@ func TestHeldSpansAreBounded(t *testing.T) {
 		_, s := tracer.Start(ctx, "update")
 		s.End()
 	}
-	if f.spans != maxHeldSpans || testutil.ToFloat64(f.dropped) != 5 {
-		t.Errorf("%d spans are held and %v dropped, want %d and 5", f.spans, testutil.ToFloat64(f.dropped), maxHeldSpans)
+	if f.waiting() != maxHeldSpans || testutil.ToFloat64(f.dropped) != 5 {
+		t.Errorf("%d spans are held and %v dropped, want %d and 5", f.waiting(), testutil.ToFloat64(f.dropped), maxHeldSpans)
 	}
 	root.SetAttributes(change.NoOp)
 	root.End()
-	if f.spans != 0 {
-		t.Errorf("%d spans are held after the root has ended, want none", f.spans)
+	if f.waiting() != 0 {
+		t.Errorf("%d spans are held after the root has ended, want none", f.waiting())
 	}
 }

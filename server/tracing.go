@@ -32,6 +32,8 @@ type tracing struct {
 	provider trace.TracerProvider
 	// sampled decides by the trace id alone, so that all syncs of a change, on all replicas, agree.
 	sampled func(trace.TraceID) bool
+	// waiting returns the number of spans that wait for their export.
+	waiting func() int
 	// stop exports the remaining spans; it does nothing if tracing is off.
 	stop func(context.Context) error
 }
@@ -40,6 +42,7 @@ type tracing struct {
 var tracingOff = tracing{
 	provider: noop.NewTracerProvider(),
 	sampled:  func(trace.TraceID) bool { return false },
+	waiting:  func() int { return 0 },
 	stop:     func(context.Context) error { return nil },
 }
 
@@ -76,22 +79,32 @@ func newTracing(
 	if err != nil {
 		return tracing{}, fmt.Errorf("set up tracing: %w", err)
 	}
-	sampler := sdktrace.TraceIDRatioBased(ratio)
+	sampler, spans := sdktrace.TraceIDRatioBased(ratio), c.processor(exporter, metrics)
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithResource(described),
 		sdktrace.WithSampler(sdktrace.ParentBased(sampler)),
 		sdktrace.WithIDGenerator(change.IDGenerator{}),
 		sdktrace.WithRawSpanLimits(spanLimits()),
-		sdktrace.WithSpanProcessor(c.processor(exporter, metrics)))
+		sdktrace.WithSpanProcessor(spans))
 	otel.SetTracerProvider(provider)
-	return tracing{provider: provider, stop: provider.Shutdown, sampled: func(id trace.TraceID) bool {
-		return sampler.ShouldSample(sdktrace.SamplingParameters{TraceID: id}).Decision == sdktrace.RecordAndSample
-	}}, nil
+	return tracing{
+		provider: provider, stop: provider.Shutdown, waiting: spans.waiting,
+		sampled: func(id trace.TraceID) bool {
+			return sampler.ShouldSample(sdktrace.SamplingParameters{TraceID: id}).Decision == sdktrace.RecordAndSample
+		},
+	}, nil
+}
+
+// spanProcessor processes the spans of the process.
+type spanProcessor interface {
+	sdktrace.SpanProcessor
+	// waiting returns the number of spans that wait for their export.
+	waiting() int
 }
 
 // processor buffers spans for export, without those of syncs that changed nothing unless c asks for
 // them.
-func (c Tracing) processor(exporter sdktrace.SpanExporter, metrics prometheus.Registerer) sdktrace.SpanProcessor {
+func (c Tracing) processor(exporter sdktrace.SpanExporter, metrics prometheus.Registerer) spanProcessor {
 	buffer := newSpanBuffer(exporter, metrics)
 	if c.NoOpSyncs {
 		return buffer

@@ -143,6 +143,7 @@ func (a *app) control(ctx context.Context) error {
 // transports returns the openers of hooks by the fields of their spec.
 func (p *process) transports(g gatewayServer, streams *stream.Metrics) hook.Openers {
 	overGRPC := &grpc.Transport{Build: p.Version, Metrics: streams, Memory: p.budget, Secrets: p.secrets()}
+	p.cacheEntries.add("stream-arrivals", overGRPC.CachedArrivals)
 	overHTTP := &webhook.Transport{Memory: p.budget, Secrets: p.secrets()}
 	both := &fallback.Transport{
 		Preferred: fallback.Side{Name: "grpc", Open: overGRPC.Open},
@@ -208,6 +209,7 @@ func (p *process) assemble(ctx context.Context, a *app, client kubernetes.Interf
 	}
 	a.supervisor = supervisor.New(settings)
 	p.cacheEntries.add("related-rules", a.supervisor.RelatedRules)
+	p.cacheEntries.add("related-answers", a.supervisor.RelatedAnswers)
 	return nil
 }
 
@@ -239,6 +241,7 @@ func (p *process) host(ctx context.Context, client kubernetes.Interface, cluster
 		return nil, err
 	}
 	newCacheMetrics(p.metrics, shared.Cache.Stats, writer.Echoes.Stats)
+	p.cacheEntries.add("served-resources", shared.Discovery.Len)
 	if p.Work != nil {
 		shared.Gate = p.Work.gate
 		p.Work.observe(shared)

@@ -138,6 +138,7 @@ func (c *Controller[T]) Build(h *host.Host, served host.Served, filled func()) (
 	}
 	if h.CountCache != nil {
 		h.CountCache("decoded-objects", processMemo.size)
+		h.CountCache("circuits", func() int { return int(circuitKeys.Load()) })
 	}
 	b := &built[T]{Controller: c, host: h, resource: served[gvk], failures: newMapperFailures()}
 	b.hung = newHungMappers(h.Clock, func(calls int) {
@@ -184,6 +185,7 @@ func (b *built[T]) Run(ctx context.Context) error {
 	for _, r := range b.access.declared {
 		defer b.host.Writes().Track(r, b.run.Reader())()
 	}
+	defer b.circuits.clear()
 	return b.run.Run(ctx)
 }
 

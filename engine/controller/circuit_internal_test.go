@@ -22,9 +22,11 @@ func version(t testing.TB, n int, value string) *object.Object {
 	return o
 }
 
-// TestCircuitsAreBounded: closed circuits make room for others, an open one stays.
+// TestCircuitsAreBounded: closed circuits make room for others, an open one stays, and all are
+// counted.
 func TestCircuitsAreBounded(t *testing.T) {
 	var s circuits
+	before := circuitKeys.Load()
 	fought := Key{Name: "fought"}
 	k := s.add(fought)
 	for i := range 2 * circuitSettings.Limit {
@@ -47,6 +49,15 @@ func TestCircuitsAreBounded(t *testing.T) {
 	}
 	if !s.forget(fought) || s.opened() != 0 || s.get(fought) != nil {
 		t.Error("a forgotten circuit is left")
+	}
+	s.setOpen(fought, k) // was forgotten for others meanwhile
+	s.setOpen(fought, k)
+	if n := circuitKeys.Load() - before; n != int64(len(s.byKey)) {
+		t.Errorf("%d circuits are counted, want %d", n, len(s.byKey))
+	}
+	s.clear()
+	if n := circuitKeys.Load() - before; n != 0 || s.opened() != 0 {
+		t.Errorf("%d circuits are counted after the controller's end, want none", n)
 	}
 }
 

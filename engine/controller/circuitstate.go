@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/object"
@@ -19,6 +20,9 @@ const (
 	maxRewritten = 16
 	maxOwn       = 64
 )
+
+// circuitKeys is the number of keys in the circuits of all controllers of the process.
+var circuitKeys atomic.Int64
 
 // circuits are the circuits of a controller's keys. The zero value has none. It is safe for
 // concurrent use.
@@ -50,8 +54,16 @@ func (s *circuits) add(key Key) *keyCircuit {
 		}
 	}
 	k := &keyCircuit{}
-	s.byKey[key] = k
+	s.put(key, k)
 	return k
+}
+
+// put makes a circuit that of a key. The caller holds mu.
+func (s *circuits) put(key Key, k *keyCircuit) {
+	if s.byKey[key] == nil {
+		circuitKeys.Add(1)
+	}
+	s.byKey[key] = k
 }
 
 // forget forgets the circuit of a key, and reports whether it was open.
@@ -63,9 +75,22 @@ func (s *circuits) forget(key Key) (open bool) {
 	return open
 }
 
+// drop is forget with the lock held.
 func (s *circuits) drop(key Key) {
+	if s.byKey[key] != nil {
+		circuitKeys.Add(-1)
+	}
 	delete(s.byKey, key)
 	delete(s.open, key)
+}
+
+// clear forgets the circuits of all keys, after the end of the controller.
+func (s *circuits) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.byKey {
+		s.drop(key)
+	}
 }
 
 // setOpen notes whether the circuit of a key is open. An open one is kept, even if it was forgotten
@@ -76,7 +101,8 @@ func (s *circuits) setOpen(key Key, k *keyCircuit) (changed bool, all int) {
 	_, was := s.open[key]
 	open := k.breaker.Open()
 	if open {
-		s.byKey[key], s.open[key] = k, struct{}{}
+		s.put(key, k)
+		s.open[key] = struct{}{}
 	} else {
 		delete(s.open, key)
 	}

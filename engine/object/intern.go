@@ -37,12 +37,13 @@ var (
 	sharedOwners interned[*[]metav1.OwnerReference]
 	sharedTexts  interned[string]
 	sharedPlaces [internSlots]atomic.Pointer[place]
+	placesBytes  atomic.Int64 // of the texts
 )
 
-// SharedBytes is the size in bytes of the JSON of all values that objects share. It is at most 1.5
-// MiB.
+// SharedBytes is the size in bytes of the JSON of all values that objects share, and of their kinds
+// and namespaces. It is at most 2 MiB.
 func SharedBytes() int64 {
-	return sharedLabels.bytes.Load() + sharedOwners.bytes.Load() + sharedTexts.bytes.Load()
+	return sharedLabels.bytes.Load() + sharedOwners.bytes.Load() + sharedTexts.bytes.Load() + placesBytes.Load()
 }
 
 // shared returns the text of a JSON string that many objects have.
@@ -60,8 +61,20 @@ func placeOf(gvk schema.GroupVersionKind, namespace string) *place {
 		return known
 	}
 	p := &place{gvk, namespace}
-	slot.Store(p)
+	size := p.size()
+	if size > maxInterned {
+		return p
+	}
+	if before := slot.Swap(p); before != nil {
+		size -= before.size()
+	}
+	placesBytes.Add(int64(size))
 	return p
+}
+
+// size returns the length of the texts of a place.
+func (p *place) size() int {
+	return len(p.gvk.Group) + len(p.gvk.Version) + len(p.gvk.Kind) + len(p.namespace)
 }
 
 // get returns the value of a text. It calls decode for one that is not here, and keeps the value

@@ -227,6 +227,21 @@ func (b *Breaker) Quiet(s Settings, now time.Time) bool {
 // Open reports whether the circuit is open or in trial.
 func (b *Breaker) Open() bool { return b.phase != closed }
 
+// fieldBytes is the approximate memory of the counters of one field beside its path.
+const fieldBytes = 200
+
+// Bytes returns the approximate memory of a Breaker; 0 for nil.
+func (b *Breaker) Bytes() int {
+	if b == nil {
+		return 0
+	}
+	n := fieldBytes * (cap(b.fields) + 1)
+	for i := range b.fields {
+		n += len(b.fields[i].field.Path)
+	}
+	return n + len(b.trip.Field.Path)
+}
+
 // Fields returns the number of counted fields, for tests and metrics.
 func (b *Breaker) Fields() int { return len(b.fields) }
 

@@ -114,8 +114,21 @@ func (c *Customizer) Close() {
 	c.tasks.Wait()
 }
 
-// Rules returns the number of rules about related objects, of all parents.
+// Rules returns the number of rules about related objects and of the objects that they name, of all
+// parents.
 func (c *Customizer) Rules() int { return c.index.Count() }
+
+// Answers returns the number of answers with rules, or without any, that are kept: one for each
+// parent or part, and during a rolling update one for each earlier revision.
+func (c *Customizer) Answers() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, a := range c.parents {
+		n += len(a.all())
+	}
+	return n
+}
 
 // Wrap returns a hook that puts related objects into each question for next. Its Close does
 // nothing: the caller closes next.

@@ -407,6 +407,9 @@ func TestRevisionsHaveAnswersOfTheirOwn(t *testing.T) {
 	if w.asked != 3 {
 		t.Errorf("the hook was asked %d times about three revisions, want 3", w.asked)
 	}
+	if got := w.Answers(); got != 3 {
+		t.Errorf("%d answers are counted, want 3", got)
+	}
 	round(`"a"`, `"b"`)
 	round(`"b"`)
 	if w.asked != 3 {
@@ -415,7 +418,7 @@ func TestRevisionsHaveAnswersOfTheirOwn(t *testing.T) {
 	round()
 	round()
 	kept := w.parents[hook.ParentKey(latest.Ref())]
-	if len(kept.earlier) != 0 || kept.latest == nil {
+	if len(kept.earlier) != 0 || kept.latest == nil || w.Answers() != 1 {
 		t.Errorf("%d answers about earlier revisions are kept, want none; the latest is %v", len(kept.earlier), kept.latest)
 	}
 }

@@ -34,7 +34,8 @@ type kind[K comparable] struct {
 	names  map[named]places[K]
 	labels *mapper.Selectors[place[K]]
 	spaces *mapper.Selectors[place[K]]
-	count  int
+	count  int // of rules
+	named  int // of the objects that they name
 }
 
 // places are the rules that name one object. As a rule few parents name it: then they are a list,
@@ -111,6 +112,7 @@ func (x *ruleIndex[K]) add(at place[K], r *rule) {
 		x.kinds[r.Resource.GVK] = k
 	}
 	k.count++
+	k.named += len(r.Names)
 	if r.Spaces != nil {
 		x.spaces.Set(at, "", r.Spaces)
 	}
@@ -137,6 +139,7 @@ func (x *ruleIndex[K]) remove(at place[K], r *rule) {
 			k.names[n] = left
 		}
 	}
+	k.named -= len(r.Names)
 	k.labels.Delete(at)
 	k.spaces.Delete(at)
 	x.spaces.Delete(at)
@@ -145,13 +148,13 @@ func (x *ruleIndex[K]) remove(at place[K], r *rule) {
 	}
 }
 
-// Count returns the number of rules.
+// Count returns the number of rules and of the objects that they name.
 func (x *ruleIndex[K]) Count() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	n := 0
 	for _, k := range x.kinds {
-		n += k.count
+		n += k.count + k.named
 	}
 	return n
 }

@@ -118,9 +118,12 @@ func TestTheIndexEqualsAScan(t *testing.T) {
 		count := 0
 		for _, rules := range all {
 			count += len(rules)
+			for _, rule := range rules {
+				count += len(rule.Names)
+			}
 		}
 		if got := x.Count(); got != count {
-			t.Fatalf("seed %d: %d rules, want %d", seed, got, count)
+			t.Fatalf("seed %d: %d rules and names, want %d", seed, got, count)
 		}
 		for k := range all {
 			x.Set(k, nil)

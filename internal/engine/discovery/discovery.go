@@ -137,6 +137,13 @@ func (d *Discovery) Similar(apiVersion, name string) (object.Resource, bool) {
 	return best, best.Plural != ""
 }
 
+// Len returns the number of served resources that are known.
+func (d *Discovery) Len() int {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return len(d.resources)
+}
+
 // Changed returns a channel that is closed at the next change of the map, or of the groups that
 // could not be read. Ask for it before looking something up.
 func (d *Discovery) Changed() <-chan struct{} {

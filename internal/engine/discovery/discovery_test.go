@@ -123,6 +123,9 @@ func TestRefresh(t *testing.T) {
 	s.set(nil, core, shop)
 	refresh(t, d)
 	knows(t, d, map[string]object.Resource{"pods": pods, "nodes": nodes, "shops": shops})
+	if got := d.Len(); got != 3 {
+		t.Errorf("%d resources are counted, want 3", got)
+	}
 }
 
 // TestBrokenGroup keeps the last known resources of a group with a broken API, and updates the

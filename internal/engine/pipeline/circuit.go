@@ -63,6 +63,15 @@ func (c *circuitState) rest() {
 	}
 }
 
+// bytes returns the approximate memory of the counted fields and of the error.
+func (c *circuitState) bytes() int {
+	n := c.breaker.Bytes()
+	if c.opened != nil {
+		n += len(c.opened.Message)
+	}
+	return n
+}
+
 // isOpen reports whether the parent's writes pause, or are tried again after a pause.
 func (c *circuitState) isOpen() bool { return c.breaker != nil && c.breaker.Open() }
 

@@ -23,6 +23,18 @@ func (m *reachedMetadata) holds(parent *object.Object, d *plan.Desired) bool {
 		m.observed == hashOf(parent.Labels(), parent.Annotations())
 }
 
+// keyBytes is the approximate memory of one of the keys beside its text.
+const keyBytes = 40
+
+// bytes returns the approximate memory of the keys.
+func (m *reachedMetadata) bytes() int {
+	n := keyBytes * len(m.keys)
+	for key := range m.keys {
+		n += len(key)
+	}
+	return n
+}
+
 // set notes that labels and annotations were written and that parent is the server's answer.
 func (m *reachedMetadata) set(parent *object.Object, d *plan.Desired) {
 	m.desired, m.observed = hashOf(d.Labels, d.Annotations), hashOf(parent.Labels(), parent.Annotations())

@@ -58,7 +58,8 @@ func (s *parentState) setParent(uid types.UID) (earlier types.UID) {
 
 // size returns the approximate size of the state in bytes, without the parts that are always small.
 func (s *parentState) size() int64 {
-	return int64(s.previous.Bytes() + s.converged.Bytes() + s.warnings.bytes())
+	return int64(s.previous.Bytes() + s.converged.Bytes() + s.owned.Bytes() + s.metadata.bytes() +
+		s.warnings.bytes() + s.circuit.bytes())
 }
 
 // keyState is a parentState with its place in states.

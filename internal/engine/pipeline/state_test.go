@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/circuit"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -141,5 +144,36 @@ func TestAccountsAgreeWithASum(t *testing.T) {
 			t.Fatalf("the account is %d bytes of %d parents, a sum is %d of %d", books.bytes, m.uses.recent.Len(),
 				sum, len(m.byKey))
 		}
+	}
+}
+
+// TestSizeCountsAllThatGrows has each part of a state grow with what hooks desire.
+func TestSizeCountsAllThatGrows(t *testing.T) {
+	long := strings.Repeat("x", 10_000)
+	fields := []circuit.Field{{Path: long}}
+	limited := circuit.Settings{Limit: 2, Pause: time.Minute}
+	counting, tripped := &circuit.Breaker{}, &circuit.Breaker{}
+	counting.Wrote(limited, time.Unix(1e9, 0), fields)
+	for range 4 {
+		tripped.Wrote(limited, time.Unix(1e9, 0), fields)
+	}
+	if _, opened := tripped.Check(limited, time.Unix(1e9, 0), fields); !opened {
+		t.Fatal("the circuit is closed")
+	}
+	for name, state := range map[string]parentState{
+		"annotations":     {metadata: reachedMetadata{keys: map[string]bool{long: true}}},
+		"warnings":        {warnings: childWarnings{"child": long}},
+		"counted fields":  {circuit: circuitState{breaker: counting}},
+		"an open circuit": {circuit: circuitState{breaker: tripped, opened: &OpenError{Message: "short"}}},
+		"its message":     {circuit: circuitState{breaker: &circuit.Breaker{}, opened: &OpenError{Message: long}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := state.size(); got < int64(len(long)) || got > int64(2*len(long)) {
+				t.Errorf("the size is %d, want that of %d bytes of text", got, len(long))
+			}
+		})
+	}
+	if got := (&parentState{}).size(); got != 0 {
+		t.Errorf("the size of an empty state is %d, want 0", got)
 	}
 }

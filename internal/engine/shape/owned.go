@@ -66,6 +66,18 @@ func (s *OwnedSnapshot) Has(ref object.Ref, resourceVersion string) bool {
 	return false
 }
 
+// Bytes returns the approximate memory of the lists. As a rule the cache has the same lists.
+func (s *OwnedSnapshot) Bytes() int {
+	n := len(s.selector)
+	for _, list := range s.owned {
+		n += pointerBytes * list.Len()
+	}
+	return n
+}
+
+// pointerBytes is the memory of an object in a list.
+const pointerBytes = 8
+
 // replace makes s hold what now holds; nil holds nothing.
 func (s *OwnedSnapshot) replace(now OwnedSnapshot) {
 	if s != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/hookloop/hookloop/engine/view"
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/circuit"
+	"github.com/hookloop/hookloop/internal/engine/customize"
 	"github.com/hookloop/hookloop/internal/engine/discovery"
 	"github.com/hookloop/hookloop/internal/engine/loop"
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
@@ -137,13 +138,19 @@ func New(s Settings) *Supervisor {
 	}
 }
 
-// RelatedRules returns the number of rules about related objects, of all controllers.
-func (s *Supervisor) RelatedRules() int {
+// RelatedRules returns the number of rules about related objects and of the objects that they name,
+// of all controllers.
+func (s *Supervisor) RelatedRules() int { return s.countRelated((*customize.Customizer).Rules) }
+
+// RelatedAnswers returns the number of answers with such rules that are kept.
+func (s *Supervisor) RelatedAnswers() int { return s.countRelated((*customize.Customizer).Answers) }
+
+func (s *Supervisor) countRelated(count func(*customize.Customizer) int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
 	for _, i := range s.running {
-		n += i.related.Rules()
+		n += count(i.related)
 	}
 	return n
 }

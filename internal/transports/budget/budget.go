@@ -4,12 +4,13 @@
 //
 // The package allocates nothing itself: its users report estimated sizes. The API server's objects
 // cannot be refused; their size is reported (Report), and evictable shares make room for them. The
-// limit comes from a flag or from the container. A Budget is safe for concurrent use, and a nil
-// *Budget or *Share has no limit. Tests use numbers only.
+// limit comes from a flag or from the container. A Budget is safe for concurrent use. One without a
+// limit only counts, and a nil *Budget or *Share does nothing. Tests use numbers only.
 package budget
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync/atomic"
 )
@@ -39,24 +40,28 @@ var divisors = map[Part]int64{Decoding: 4, Sessions: 6, Answers: 24, Recordings:
 // evictable are the parts that make room for Caches.
 var evictable = []Part{Sessions, Answers, Recordings, Plans}
 
+// NoLimit is the limit of a share without one.
+const NoLimit = math.MaxInt64
+
 // MessageBytes bounds the decoded size of one message, independent of the process's limit.
 const MessageBytes = 128 << 20
 
 // Budget is the memory of one process.
 type Budget struct {
-	limit  int64
+	limit  int64           // 0 means none
 	shares map[Part]*Share // immutable after New
 	caches atomic.Int64
 }
 
-// New divides limit bytes. It returns nil if limit is 0.
+// New divides limit bytes. If limit is 0, the shares have no limit, and what they hold is counted.
 func New(limit int64) *Budget {
-	if limit <= 0 {
-		return nil
-	}
-	b := &Budget{limit: limit, shares: map[Part]*Share{}}
+	b := &Budget{limit: max(0, limit), shares: map[Part]*Share{}}
 	for part, divisor := range divisors {
-		b.shares[part] = newShare(b, part, limit/divisor)
+		size := int64(NoLimit)
+		if b.limit > 0 {
+			size = b.limit / divisor
+		}
+		b.shares[part] = newShare(b, part, size)
 	}
 	return b
 }
@@ -94,7 +99,7 @@ func (b *Budget) excess() int64 { return max(0, b.caches.Load()-b.shares[Caches]
 // Usage is the state of one share.
 type Usage struct {
 	Part Part
-	// Bytes are in use, of Limit.
+	// Bytes are in use, of Limit, which may be NoLimit.
 	Bytes, Limit int64
 	// Refused counts refused requests, Evicted the bytes dropped to make room.
 	Refused, Evicted uint64

@@ -31,6 +31,7 @@ func usage(b *budget.Budget, part budget.Part) budget.Usage {
 	return budget.Usage{}
 }
 
+// TestWithoutALimitNothingIsRefused has no budget, and then one that only counts.
 func TestWithoutALimitNothingIsRefused(t *testing.T) {
 	var none *budget.Budget
 	s := none.Share(budget.Decoding)
@@ -43,8 +44,36 @@ func TestWithoutALimitNothingIsRefused(t *testing.T) {
 	s.Balance()
 	account.Close()
 	none.Report(1)
-	if budget.New(0) != nil || none.Usage() != nil || none.Limit() != 0 {
-		t.Error("a limit of 0 is one")
+	if none.Usage() != nil || none.Limit() != 0 {
+		t.Error("no budget has a limit")
+	}
+}
+
+// TestWithoutALimitIsCounted holds and takes more than any machine has.
+func TestWithoutALimitIsCounted(t *testing.T) {
+	b := budget.New(0)
+	b.Report(1 << 60)
+	plans, decoding := b.Share(budget.Plans), b.Share(budget.Decoding)
+	account := plans.Join(func(int64) { t.Error("an account is shrunk without a limit") })
+	account.Set(1 << 61)
+	plans.Balance()
+	if err := errors.Join(decoding.Acquire(t.Context(), 1<<60), decoding.TryAcquire(1<<60)); err != nil {
+		t.Error(err)
+	}
+	for part, want := range map[budget.Part]int64{
+		budget.Plans: 1 << 61, budget.Decoding: 1 << 61, budget.Caches: 1 << 60, budget.Answers: 0,
+	} {
+		if diff := cmp.Diff(budget.Usage{Part: part, Bytes: want, Limit: budget.NoLimit}, usage(b, part)); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+	decoding.Release(1 << 61)
+	account.Close()
+	if held, taken := usage(b, budget.Plans).Bytes, usage(b, budget.Decoding).Bytes; held+taken != 0 {
+		t.Errorf("%d bytes are held and %d taken, want none", held, taken)
+	}
+	if b.Limit() != 0 || decoding.MessageLimit() != budget.MessageBytes {
+		t.Errorf("limit %d, of a message %d, want none and %d", b.Limit(), decoding.MessageLimit(), budget.MessageBytes)
 	}
 }
 
@@ -188,20 +217,6 @@ func TestAWaiterThatLeaves(t *testing.T) {
 			t.Errorf("the second gets %v", err)
 		}
 	})
-}
-
-// TestReleaseOfTooMuch panics, because a share that grows has no limit.
-func TestReleaseOfTooMuch(t *testing.T) {
-	s := budget.New(40).Share(budget.Decoding) // of 10 bytes
-	if err := s.TryAcquire(5); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if recover() == nil {
-			t.Error("6 of 5 bytes are released")
-		}
-	}()
-	s.Release(6)
 }
 
 // holder is an account that drops data on request.

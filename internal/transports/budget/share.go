@@ -31,8 +31,8 @@ func newShare(b *Budget, part Part, size int64) *Share {
 
 // Limit returns the current limit of the part.
 func (s *Share) Limit() int64 {
-	if s == nil {
-		return 1<<63 - 1
+	if s == nil || s.budget.limit == 0 {
+		return NoLimit
 	}
 	if !slices.Contains(evictable, s.part) {
 		return s.size
@@ -190,5 +190,5 @@ func level(accounts []*Account, limit int64) int64 {
 		}
 		limit -= size
 	}
-	return 1<<63 - 1
+	return NoLimit
 }

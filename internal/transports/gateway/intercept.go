@@ -68,6 +68,27 @@ func (i *intercept) record(q *hook.Question, matched bool) {
 	}
 }
 
+// parentsAnswered returns the number of parents that the intercept answers for, at most
+// stream.MaxParents.
+func (i *intercept) parentsAnswered() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return len(i.answered)
+}
+
+// InterceptedParents returns the number of parents that are remembered as answered by intercepts.
+func (g *Gateway) InterceptedParents() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := 0
+	for _, all := range g.intercepts {
+		for _, i := range all {
+			n += i.parentsAnswered()
+		}
+	}
+	return n
+}
+
 // ask sends a question to the session. If the session is lost, the controller's own hook answers
 // immediately.
 func (i *intercept) ask(ctx context.Context, q *hook.Question, op hook.Op, own *hook.Opened) (*hook.Answer, error) {

@@ -119,6 +119,23 @@ func (g *Gateway) keepIdle(key sessionKey, s *stream.Session) {
 	}
 }
 
+// CachedArrivals returns the number of remembered arrivals of sessions, of all workers and
+// intercepts.
+func (g *Gateway) CachedArrivals() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := 0
+	for _, w := range g.workers {
+		n += w.pool.Arrivals()
+	}
+	for _, all := range g.intercepts {
+		for _, i := range all {
+			n += i.pool.Arrivals()
+		}
+	}
+	return n
+}
+
 // expire closes a session that was not resumed in time.
 func (g *Gateway) expire(p *idleSession) {
 	g.mu.Lock()

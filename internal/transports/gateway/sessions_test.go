@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/budget"
 	"google.golang.org/grpc/codes"
@@ -198,6 +199,22 @@ func TestStreamsOfACaller(t *testing.T) {
 			t.Fatalf("stream %d: %v", i, err)
 		}
 	}
+}
+
+// TestCachesAreCounted has a worker and an intercept that answers for one of two parents.
+func TestCachesAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestGateway(t)
+		opened := h.open(settingsOf("web", make(chan hook.Trigger, 10)), "", answering("own"))
+		h.attach("laptop", intercepting("blue"))
+		h.attach("pod", serves("hello"))
+		for _, parent := range []string{"blue", "red"} {
+			h.answerOf(opened, parent)
+		}
+		if parents, arrivals := h.InterceptedParents(), h.CachedArrivals(); parents != 1 || arrivals != 2 {
+			t.Errorf("%d parents and %d arrivals are counted, want 1 and 2", parents, arrivals)
+		}
+	})
 }
 
 // TestSessionsHaveMemoryOfTheProcess releases the memory of idle sessions when they expire.

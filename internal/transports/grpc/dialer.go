@@ -119,6 +119,17 @@ func (t *Transport) share(s hook.Settings, c *config, address string, keyring *e
 	return d
 }
 
+// CachedArrivals returns the number of remembered arrivals of sessions, of all hooks.
+func (t *Transport) CachedArrivals() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := 0
+	for _, d := range t.dialers {
+		n += d.pool.Arrivals()
+	}
+	return n
+}
+
 // release ends the streams after the last user.
 func (t *Transport) release(d *dialer) {
 	t.mu.Lock()

@@ -84,6 +84,13 @@ func (b *builds) arrival(a arrival) uint64 {
 	return b.last
 }
 
+// Arrivals returns the number of remembered arrivals of sessions. It is at most maxArrivals.
+func (p *Pool) Arrivals() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.builds.arrivals.Len()
+}
+
 // latest returns the build of the open session that arrived last, or an empty string.
 func (b *builds) latest() string {
 	var found openBuild

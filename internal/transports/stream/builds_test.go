@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"fmt"
 	"io"
 	"sync/atomic"
 	"testing"
@@ -82,6 +83,17 @@ func TestFlappingBuild(t *testing.T) {
 		}
 		d.expect(0, "while it flaps", "old", 0)
 	})
+}
+
+// TestArrivalsAreBounded has more sessions than are remembered.
+func TestArrivalsAreBounded(t *testing.T) {
+	p := NewPool(clock.RealClock{}, nil)
+	for i := range maxArrivals + 10 {
+		p.builds.arrival(arrival{fmt.Sprint(i), "build"})
+	}
+	if got := p.Arrivals(); got != maxArrivals {
+		t.Errorf("%d arrivals are remembered, want %d", got, maxArrivals)
+	}
 }
 
 // TestRollback selects new Pods with an earlier build, although a Pod of the later build remains.

@@ -75,6 +75,9 @@ type Guard struct {
 	failures       *failures  // of unknown tokens, by address
 	admitted       *lru.Cache // times of the last grants, by callerID and by grant
 	denials        *limits    // of denied rights, by caller
+	// addresses limit all calls by address, callers those of authenticated callers, and records their
+	// lines in the log.
+	addresses, callers, records *limits
 }
 
 // New returns a Guard. An error names the invalid setting.
@@ -103,6 +106,9 @@ func New(s Settings) (*Guard, error) {
 		audience: s.Audience, clock: s.Clock, recheck: s.Recheck,
 		tokens: newTokenCache(), failures: newFailures(s.Clock),
 		admitted: lru.New(maxAdmitted), denials: newLimits(byCaller, s.Clock, denialRate, denialBurst),
+		addresses: newLimits(byAddress, s.Clock, addressRate, addressBurst),
+		callers:   newLimits(byCaller, s.Clock, callRate, callBurst),
+		records:   newLimits(byCaller, s.Clock, recordRate, recordBurst),
 	}, nil
 }
 

@@ -21,7 +21,7 @@ const (
 	// An address may make addressRate new calls a second, before authentication.
 	addressRate  = 50
 	addressBurst = 200
-	// maxLimited bounds the number of limiters. The least recently used one is removed.
+	// maxLimited bounds the number of limiters of one kind. The least recently used one is removed.
 	maxLimited = 4096
 )
 
@@ -38,6 +38,15 @@ type limits struct {
 
 func newLimits(key func(context.Context) string, c clock.PassiveClock, limit rate.Limit, burst int) *limits {
 	return &limits{key: key, clock: c, limit: limit, burst: burst, all: lru.New(maxLimited)}
+}
+
+// CachedLimits returns the number of limiters, of addresses and of callers.
+func (g *Guard) CachedLimits() int {
+	n := 0
+	for _, l := range []*limits{g.addresses, g.callers, g.records, g.denials, g.failures.limits} {
+		n += l.all.Len()
+	}
+	return n
 }
 
 // Limit returns an error if a call exceeds the rate.

@@ -111,27 +111,24 @@ func (g *Guard) options(s ServerSettings) ([]grpc.ServerOption, error) {
 // Unauthenticated calls create no span.
 func (g *Guard) interceptors(log logr.Logger) ([]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor) {
 	panics := recovery.WithRecoveryHandlerContext(recoverPanic(log))
-	addresses := newLimits(byAddress, g.clock, addressRate, addressBurst)
-	authenticate := g.authenticateCall(log)
-	callers := newLimits(byCaller, g.clock, callRate, callBurst)
-	record := recordCalls(newLimits(byCaller, g.clock, recordRate, recordBurst))
+	authenticate, record := g.authenticateCall(log), recordCalls(g.records)
 	calls := []logging.Option{
 		logging.WithLogOnEvents(logging.FinishCall), logging.WithLevels(level), logging.WithFieldsFromContext(fields),
 	}
 	return []grpc.UnaryServerInterceptor{
 			recovery.UnaryServerInterceptor(panics),
 			rejectCompressedUnary,
-			ratelimit.UnaryServerInterceptor(addresses),
+			ratelimit.UnaryServerInterceptor(g.addresses),
 			auth.UnaryServerInterceptor(authenticate),
-			ratelimit.UnaryServerInterceptor(callers),
+			ratelimit.UnaryServerInterceptor(g.callers),
 			traceUnary,
 			logging.UnaryServerInterceptor(record, calls...),
 		}, []grpc.StreamServerInterceptor{
 			recovery.StreamServerInterceptor(panics),
 			rejectCompressedStream,
-			ratelimit.StreamServerInterceptor(addresses),
+			ratelimit.StreamServerInterceptor(g.addresses),
 			auth.StreamServerInterceptor(authenticate),
-			ratelimit.StreamServerInterceptor(callers),
+			ratelimit.StreamServerInterceptor(g.callers),
 			logging.StreamServerInterceptor(record, calls...),
 		}
 }

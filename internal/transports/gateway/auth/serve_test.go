@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // logBook records the lines of a log at any verbosity.
@@ -227,6 +228,20 @@ func TestLimitsAreBounded(t *testing.T) {
 	}
 	if l.all.Len() != maxLimited {
 		t.Errorf("%d addresses are counted, want %d", l.all.Len(), maxLimited)
+	}
+}
+
+// TestLimitsAreCounted uses each kind of limit for two keys.
+func TestLimitsAreCounted(t *testing.T) {
+	g := guard(t, newFakeServer(), clocktesting.NewFakeClock(time.Now()))
+	all := []*limits{g.addresses, g.callers, g.records, g.denials, g.failures.limits}
+	for _, l := range all {
+		for _, key := range []string{"a", "b", "a"} {
+			l.takeOf(key)
+		}
+	}
+	if got := g.CachedLimits(); got != 2*len(all) {
+		t.Errorf("%d limits are counted, want 2 of %d kinds", got, len(all))
 	}
 }
 
