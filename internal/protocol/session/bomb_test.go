@@ -8,6 +8,7 @@ import (
 
 	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"google.golang.org/genproto/googleapis/rpc/code"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -220,18 +221,25 @@ func TestWelcomeOfAnySize(t *testing.T) {
 	}
 }
 
-// TestUnsentMessagesHoldCallsBack starts no more calls while the hook does not read, whatever its
-// window, and continues when it does.
-func TestUnsentMessagesHoldCallsBack(t *testing.T) {
-	welcome := &streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{
+// flooded returns an engine with questions about parents of a size, all of them within the hook's
+// window.
+func flooded(t *testing.T, calls, each int) *Engine[*thing] {
+	t.Helper()
+	e := connected(t, []*streamv1.HookMessage{{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{
 		Version: Version, Window: &streamv1.Window{Calls: 1 << 30, Bytes: 1 << 60}, Capabilities: allCapabilities,
-	}}}
-	e := connected(t, []*streamv1.HookMessage{welcome})
-	const calls, each = 20, 1_000_000
+	}}}})
 	for n := range calls {
 		s := &state{controller: &thing{name: "c"}, parent: &thing{name: fmt.Sprint(n), body: strings.Repeat("p", each)}}
 		e.Ask(s.question(fmt.Sprint(n)))
 	}
+	return e
+}
+
+// TestUnsentMessagesHoldCallsBack starts no more calls while the hook does not read, whatever its
+// window, and continues when it does.
+func TestUnsentMessagesHoldCallsBack(t *testing.T) {
+	const calls, each = 20, 1_000_000
+	e := flooded(t, calls, each)
 	most, sent := maxUnsent+2*each, 0
 	if queued := e.streamBytes(); queued < maxUnsent {
 		t.Errorf("%d bytes wait for the hook, expected %d or more", queued, maxUnsent)
@@ -251,5 +259,30 @@ func TestUnsentMessagesHoldCallsBack(t *testing.T) {
 	}
 	if sent != calls {
 		t.Errorf("%d calls are sent, expected all %d", sent, calls)
+	}
+}
+
+// TestNothingFollowsGoAway ends a stream while questions wait for the hook to read: GoAway is the
+// last message.
+func TestNothingFollowsGoAway(t *testing.T) {
+	const calls = 20
+	e := flooded(t, calls, 1_000_000)
+	e.GoAway(&statuspb.Status{Code: int32(code.Code_ABORTED)})
+	if e.Open() {
+		t.Error("the engine takes questions for a stream that it ends")
+	}
+	e.Cancel(1)
+	e.Forget("0")
+	e.AnswerTrigger(&streamv1.TriggerResult{Id: 1})
+	var sent []*streamv1.EngineMessage
+	for out := e.Outbox(); len(out) > 0; out = e.Outbox() {
+		sent = append(sent, out...)
+	}
+	if n := len(sent); n == 0 || n > calls || sent[n-1].GetGoAway() == nil {
+		t.Errorf("of %d messages the last is %.100v, want GoAway, and a part of the %d calls before", n, sent[n-1], calls)
+	}
+	e.Disconnect()
+	if n := len(e.Outcomes()); n != calls-1 { // one is cancelled
+		t.Errorf("%d questions are lost, want %d", n, calls-1)
 	}
 }

@@ -79,26 +79,28 @@ type stream[O Observed] struct {
 	queued   backlog // of out
 	sending  backlog // of the messages that Outbox has returned last
 	draining bool
+	leaving  bool         // GoAway is queued or sent, and nothing follows it
 	common   capabilities // from the Welcome on
 }
 
-// backlog is what messages to the hook take until they are sent.
+// backlog is the approximate memory of messages to the hook until they are sent.
 type backlog struct {
 	bytes int // of all messages
 	calls int // of calls, a part of bytes
-	// answers are the results of triggers, and answerBytes their part of bytes
+	// answers are the results of triggers, and answerBytes their sizes on the wire
 	answers, answerBytes int
 }
 
-// add counts a message of some bytes.
-func (b *backlog) add(m *streamv1.EngineMessage, bytes int) {
+// add counts a message of a size on the wire.
+func (b *backlog) add(m *streamv1.EngineMessage, size int) {
+	bytes := size + messageBytes + len(m.GetForget().GetSubjects())*nameBytes
 	b.bytes += bytes
 	switch m.GetMessage().(type) {
 	case *streamv1.EngineMessage_Call:
 		b.calls += bytes
 	case *streamv1.EngineMessage_TriggerResult:
 		b.answers++
-		b.answerBytes += bytes
+		b.answerBytes += size
 	}
 }
 
@@ -188,7 +190,7 @@ func (e *Engine[O]) lose(a *call[O]) {
 }
 
 // Open reports whether Ask may be called.
-func (e *Engine[O]) Open() bool { return e.phase == open && !e.draining }
+func (e *Engine[O]) Open() bool { return e.phase == open && !e.draining && !e.leaving }
 
 // Welcomed reports whether the hook has sent its Welcome on this stream.
 func (e *Engine[O]) Welcomed() bool { return e.phase == open }
@@ -301,10 +303,11 @@ func (e *Engine[O]) AnswerTrigger(t *streamv1.TriggerResult) {
 	e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_TriggerResult{TriggerResult: t}})
 }
 
-// GoAway returns the message with the reason why the engine ends the stream. The caller ends it
-// once the message is sent.
+// GoAway sends the reason why the engine ends the stream. It is the last message: the caller ends
+// the stream once it is sent, and queued questions are lost then.
 func (e *Engine[O]) GoAway(s *statuspb.Status) {
 	e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_GoAway{GoAway: &streamv1.GoAway{Status: s}}})
+	e.leaving = true
 }
 
 // Outbox returns the messages to send, in order, and removes them. They count as the session's
@@ -320,7 +323,8 @@ func (e *Engine[O]) Outbox() []*streamv1.EngineMessage {
 // Unsent returns the number of messages to send.
 func (e *Engine[O]) Unsent() int { return len(e.out) }
 
-// UnreadAnswers returns the number and the size of the trigger results that are not sent.
+// UnreadAnswers returns the number of the trigger results that are not sent, and the sum of their
+// sizes on the wire.
 func (e *Engine[O]) UnreadAnswers() (n, bytes int) {
 	return e.queued.answers + e.sending.answers, e.queued.answerBytes + e.sending.answerBytes
 }
@@ -429,8 +433,11 @@ func (e *Engine[O]) finish(a *call[O], o Outcome) {
 
 // send queues a message, in fragments if it is large and the hook reassembles them.
 func (e *Engine[O]) send(m *streamv1.EngineMessage) {
+	if e.leaving {
+		return
+	}
 	size := proto.Size(m)
-	e.queued.add(m, size+messageBytes+len(m.GetForget().GetSubjects())*nameBytes)
+	e.queued.add(m, size)
 	if !e.common.has(fragments) {
 		e.out = append(e.out, m)
 		return

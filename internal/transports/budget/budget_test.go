@@ -219,6 +219,20 @@ func TestAWaiterThatLeaves(t *testing.T) {
 	})
 }
 
+// TestReleaseOfTooMuch panics, because a share that grows has no limit.
+func TestReleaseOfTooMuch(t *testing.T) {
+	s := budget.New(40).Share(budget.Decoding) // of 10 bytes
+	if err := s.TryAcquire(5); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("6 of 5 bytes are released")
+		}
+	}()
+	s.Release(6)
+}
+
 // holder is an account that drops data on request.
 type holder struct {
 	account *budget.Account

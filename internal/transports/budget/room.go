@@ -13,8 +13,8 @@ type room struct {
 	size int64
 
 	mu      sync.Mutex // guards the fields below
-	free    int64
-	waiting []*waiter // oldest first
+	free    int64      // Invariant: 0 <= free <= size
+	waiting []*waiter  // oldest first
 }
 
 // waiter is a caller that waits.
@@ -26,8 +26,8 @@ type waiter struct {
 
 func newRoom(size int64) *room { return &room{size: size, free: size} }
 
-// take takes n bytes if they are free, even if others wait. It is for callers that already hold a
-// part: they release everything soon, so that none waits without end.
+// take takes n bytes if they are free, even if others wait. It is for callers that hold a part, or
+// that do not wait: they release everything soon, so that none waits without end.
 func (r *room) take(n int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,10 +61,13 @@ func (r *room) wait(ctx context.Context, n int64) error {
 	return ctx.Err()
 }
 
-// put returns n bytes.
+// put returns n bytes. It panics if they were not taken: the share would have no limit any more.
 func (r *room) put(n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if n > r.size-r.free {
+		panic("budget: more bytes are released than were acquired")
+	}
 	r.free += n
 	r.serve()
 }

@@ -174,13 +174,14 @@ func (g *Gateway) Attach(raw grpc.BidiStreamingServer[streamv1.HookMessage, stre
 func (g *Gateway) allow(
 	ctx context.Context, caller *auth.Caller, receive func(context.Context) (auth.Right, error),
 ) (auth.Right, error) {
-	ctx, done, err := g.pending.add(ctx, caller.Name, g.settings.Guard.Admitted(caller))
+	ctx, call, err := g.pending.add(ctx, caller.Name, g.settings.Guard.Admitted(caller))
 	if err != nil {
 		return auth.Right{}, err
 	}
-	defer done()
+	defer call.done()
 	right, err := receive(ctx)
 	if err == nil {
+		call.received()
 		err = g.settings.Guard.Allow(ctx, caller, right)
 	}
 	if err != nil && errors.Is(context.Cause(ctx), errDisplaced) {

@@ -24,70 +24,112 @@ var errDisplaced = status.Error(codes.ResourceExhausted,
 
 // pending is the calls before the check of the right that they need. It is safe for concurrent use.
 type pending struct {
-	mu       sync.Mutex     // guards the fields below
+	mu       sync.Mutex     // guards the fields below, and the fields of each call
 	admitted map[string]int // calls of admitted callers, by name
 	others   []*pendingCall // of all other callers, oldest first
 }
 
-// pendingCall is a call of a caller that is not admitted.
+// pendingCall is a call before the check of its right.
 type pendingCall struct {
-	user string
-	end  context.CancelCauseFunc
+	of       *pending
+	user     string
+	admitted bool
+	silent   bool                    // the first message has not come
+	end      context.CancelCauseFunc // nil for an admitted caller
 }
 
 func newPending() *pending { return &pending{admitted: map[string]int{}} }
 
-// add counts a call until done. If there are too many, it ends the oldest call of the caller with
-// the most, which ctx reports, or returns an error if no caller has several.
-func (p *pending) add(ctx context.Context, user string, admitted bool) (_ context.Context, done func(), err error) {
-	if admitted {
-		done, err = p.addAdmitted(user)
-		return ctx, done, err
-	}
+// add counts a call until done. If there are too many, it ends another one, which that one's
+// context reports, or returns an error.
+func (p *pending) add(ctx context.Context, user string, admitted bool) (context.Context, *pendingCall, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	count, most := map[string]int{}, ""
-	for _, c := range p.others {
-		if count[c.user]++; count[c.user] > count[most] {
+	call := &pendingCall{of: p, user: user, admitted: admitted, silent: true}
+	if admitted {
+		if n := p.admitted[user]; n >= maxPendingOfAdmitted {
+			return nil, nil, tooMany(user, n, maxPendingOfAdmitted)
+		}
+		p.admitted[user]++
+		return ctx, call, nil
+	}
+	if n := count(p.others, user); n >= maxPendingPerUser {
+		return nil, nil, tooMany(user, n, maxPendingPerUser)
+	}
+	if len(p.others) >= maxPending {
+		other := p.victim()
+		if other == nil {
+			return nil, nil, errDisplaced
+		}
+		other.end(errDisplaced)
+		p.remove(other)
+	}
+	ctx, call.end = context.WithCancelCause(ctx)
+	p.others = append(p.others, call)
+	return ctx, call, nil
+}
+
+func tooMany(user string, n, limit int) error {
+	return status.Errorf(codes.ResourceExhausted,
+		"User %q has %d calls that wait for the check of their right, expected at most %d", user, n, limit)
+}
+
+// victim returns the call to end: the oldest silent one of the caller with the most of them. If no
+// call is silent, it is the oldest one of the caller with the most, because the check of a single
+// call ends soon; nil if no caller has several. The caller must hold the lock.
+func (p *pending) victim() *pendingCall {
+	silent := slices.DeleteFunc(slices.Clone(p.others), func(c *pendingCall) bool { return !c.silent })
+	if len(silent) > 0 {
+		return oldestOfMost(silent)
+	}
+	if most := oldestOfMost(p.others); count(p.others, most.user) > 1 {
+		return most
+	}
+	return nil
+}
+
+// oldestOfMost returns the oldest call of the caller with the most calls.
+func oldestOfMost(calls []*pendingCall) *pendingCall {
+	number, most := map[string]int{}, ""
+	for _, c := range calls {
+		if number[c.user]++; number[c.user] > number[most] {
 			most = c.user
 		}
 	}
-	switch {
-	case count[user] >= maxPendingPerUser:
-		return nil, nil, status.Errorf(codes.ResourceExhausted,
-			"User %q has %d calls that wait for the check of their right, expected at most %d", user, count[user],
-			maxPendingPerUser)
-	case len(p.others) >= maxPending && count[most] < 2:
-		return nil, nil, errDisplaced
-	case len(p.others) >= maxPending:
-		at := slices.IndexFunc(p.others, func(c *pendingCall) bool { return c.user == most })
-		p.others[at].end(errDisplaced)
-		p.others = slices.Delete(p.others, at, at+1)
-	}
-	ctx, end := context.WithCancelCause(ctx)
-	call := &pendingCall{user, end}
-	p.others = append(p.others, call)
-	return ctx, func() {
-		p.mu.Lock()
-		p.others = slices.DeleteFunc(p.others, func(c *pendingCall) bool { return c == call })
-		p.mu.Unlock()
-		end(nil)
-	}, nil
+	return calls[slices.IndexFunc(calls, func(c *pendingCall) bool { return c.user == most })]
 }
 
-func (p *pending) addAdmitted(user string) (done func(), err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if n := p.admitted[user]; n >= maxPendingOfAdmitted {
-		return nil, status.Errorf(codes.ResourceExhausted,
-			"User %q has %d calls that wait for the check of their right, expected at most %d", user, n, maxPendingOfAdmitted)
-	}
-	p.admitted[user]++
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.admitted[user]--; p.admitted[user] == 0 {
-			delete(p.admitted, user)
+func count(calls []*pendingCall, user string) (n int) {
+	for _, c := range calls {
+		if c.user == user {
+			n++
 		}
-	}, nil
+	}
+	return n
+}
+
+// remove removes a call of a caller that is not admitted. The caller must hold the lock.
+func (p *pending) remove(call *pendingCall) {
+	p.others = slices.DeleteFunc(p.others, func(c *pendingCall) bool { return c == call })
+}
+
+// received records that the first message has come.
+func (c *pendingCall) received() {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	c.silent = false
+}
+
+// done ends the count of a call. Its context is then done, unless its caller is admitted.
+func (c *pendingCall) done() {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	if !c.admitted {
+		c.of.remove(c)
+		c.end(nil)
+		return
+	}
+	if c.of.admitted[c.user]--; c.of.admitted[c.user] == 0 {
+		delete(c.of.admitted, c.user)
+	}
 }

@@ -1,11 +1,14 @@
 package gateway
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -45,53 +48,121 @@ func TestCallersWithoutARightLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestPendingCalls makes room by the oldest call of the caller with the most.
-func TestPendingCalls(t *testing.T) {
-	p := newPending()
-	add := func(user string, admitted bool) (gone func() bool, done func(), err error) {
-		ctx, done, err := p.add(t.Context(), user, admitted)
-		return func() bool { return ctx.Err() != nil }, done, err
+// TestLoneCallersWithoutARightLeaveRoom opens one stream for each of many callers, which send
+// nothing. A hook with the right attaches meanwhile.
+func TestLoneCallersWithoutARightLeaveRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestGateway(t)
+		ended := make(chan *status.Status, 2*maxPending)
+		for i := range cap(ended) {
+			g := h.dial(fmt.Sprintf("stranger-%d", i))
+			go func() { ended <- g.end() }()
+		}
+		synctest.Wait()
+		if h.attach("laptop", serves("hello")).session == "" {
+			t.Error("the hook is not attached")
+		}
+	})
+}
+
+// pendingWorld is the calls before the check of their right.
+type pendingWorld struct {
+	*testing.T
+	*pending
+	ended []string // names of the calls that made room, in order
+}
+
+// call adds a call. It returns nil, and the error, if the call is refused.
+func (w *pendingWorld) call(name, user string, admitted bool) (*pendingCall, error) {
+	ctx, call, err := w.add(w.Context(), user, admitted)
+	if err != nil {
+		return nil, err
 	}
-	var gone []func() bool
+	context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), errDisplaced) {
+			w.ended = append(w.ended, name)
+		}
+	})
+	return call, nil
+}
+
+// fill adds as many calls as there may be. The callers have some calls each.
+func (w *pendingWorld) fill(each int) (calls []*pendingCall) {
+	w.Helper()
 	for i := range maxPending {
-		g, _, err := add(fmt.Sprint("stranger-", i/maxPendingPerUser), false)
+		call, err := w.call(fmt.Sprint("call-", i), fmt.Sprint("caller-", i/each), false)
 		if err != nil {
-			t.Fatal(err)
+			w.Fatal(err)
 		}
-		gone = append(gone, g)
+		calls = append(calls, call)
 	}
-	if _, _, err := add("stranger-0", false); status.Code(err) != codes.ResourceExhausted ||
-		!strings.Contains(err.Error(), `User "stranger-0" has 8 calls`) {
-		t.Errorf("one more of a caller: %v", err)
+	return calls
+}
+
+// TestPendingCalls makes room for a call of another caller.
+func TestPendingCalls(t *testing.T) {
+	all := func(int) bool { return true }
+	for name, c := range map[string]struct {
+		each     int            // calls of each caller
+		received func(int) bool // reports whether the first message of a call has come
+		want     []string       // the calls that make room
+	}{
+		"the callers have several":         {maxPendingPerUser, all, []string{"call-0"}},
+		"the callers have one":             {1, all, nil},
+		"no caller has sent a message":     {1, func(int) bool { return false }, []string{"call-0"}},
+		"some callers have sent a message": {1, func(i int) bool { return i < 5 || i > 7 }, []string{"call-5"}},
+		"one caller has sent nothing, and another one has several": {
+			maxPendingPerUser, func(i int) bool { return i != 20 }, []string{"call-20"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &pendingWorld{T: t, pending: newPending()}
+				for i, call := range w.fill(c.each) {
+					if c.received(i) {
+						call.received()
+					}
+				}
+				call, err := w.call("new", "laptop", false)
+				synctest.Wait()
+				if diff := cmp.Diff(c.want, w.ended); diff != "" {
+					t.Errorf("calls that make room (-want +got):\n%s", diff)
+				}
+				switch refused := status.Code(err) == codes.ResourceExhausted; {
+				case refused != (c.want == nil) || len(w.others) != maxPending:
+					t.Errorf("the call of another caller: %v, with %d calls", err, len(w.others))
+				case !refused:
+					call.done()
+				}
+				if want := maxPending - len(c.want); len(w.others) != want {
+					t.Errorf("%d calls wait at last, want %d", len(w.others), want)
+				}
+			})
+		})
 	}
-	_, done, err := add("laptop", false)
-	if err != nil || !gone[0]() || gone[1]() || len(p.others) != maxPending {
-		t.Errorf("another caller: %v, with %d calls; the oldest is ended: %t, the next: %t", err, len(p.others), gone[0](),
-			gone[1]())
-	}
-	done()
-	if len(p.others) != maxPending-1 {
-		t.Errorf("%d calls wait, want the one less that is done", len(p.others))
-	}
-	p = newPending()
-	for i := range maxPending {
-		if _, _, err := add(fmt.Sprint("lone-", i), false); err != nil {
-			t.Fatal(err)
+}
+
+// TestPendingCallsOfACaller are few, and more if the caller is admitted.
+func TestPendingCallsOfACaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for admitted, most := range map[bool]int{false: maxPendingPerUser, true: maxPendingOfAdmitted} {
+			w := &pendingWorld{T: t, pending: newPending()}
+			var last *pendingCall
+			for range most {
+				call, err := w.call("", "laptop", admitted)
+				if err != nil {
+					t.Fatal(err)
+				}
+				last = call
+			}
+			if _, err := w.call("", "laptop", admitted); status.Code(err) != codes.ResourceExhausted ||
+				!strings.Contains(err.Error(), fmt.Sprintf(`User "laptop" has %d calls`, most)) {
+				t.Errorf("one more than %d: %v", most, err)
+			}
+			last.done()
+			if _, err := w.call("", "laptop", admitted); err != nil {
+				t.Errorf("after one of %d: %v", most, err)
+			}
 		}
-	}
-	if _, _, err := add("laptop", false); status.Code(err) != codes.ResourceExhausted {
-		t.Errorf("no caller has several calls: %v", err)
-	}
-	for range maxPendingOfAdmitted {
-		if _, done, err = add("admitted", true); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, _, err := add("admitted", true); status.Code(err) != codes.ResourceExhausted {
-		t.Errorf("too many of an admitted caller: %v", err)
-	}
-	done()
-	if _, _, err := add("admitted", true); err != nil {
-		t.Errorf("an admitted caller: %v", err)
-	}
+	})
 }

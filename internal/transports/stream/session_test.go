@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/protocol/session"
 	"github.com/hookloop/hookloop/internal/transports/budget"
@@ -197,6 +198,32 @@ func TestUnreadTriggerAnswers(t *testing.T) {
 			}
 		}
 		t.Errorf("%d triggers were taken, and not one answer read", 10*maxUnread)
+	})
+}
+
+// TestRefusedTriggersWithinTheLimit keep the stream: a hook that asks for maxUnread syncs at the
+// same time gets that many refusals.
+func TestRefusedTriggersWithinTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := pooled("a")
+		s.SetHandlers(nil, func(*streamv1.Trigger) (int, error) {
+			return RequestSync(func(hook.Trigger) (int, error) { return 0, hook.ErrTooManyTriggers }, hook.Trigger{})
+		})
+		p := connect(t, s).greet("one")
+		for id := range uint64(maxUnread) {
+			select {
+			case p.conn.inbox <- &streamv1.HookMessage{
+				Message: &streamv1.HookMessage_Trigger{Trigger: &streamv1.Trigger{Id: id}},
+			}:
+			case <-p.conn.closed:
+				t.Fatalf("after %d triggers the stream ended with %v", id, p.awaitEnd())
+			}
+		}
+		for range maxUnread {
+			if m := p.receive(); m.GetTriggerResult().GetError().GetCode() != int32(codes.ResourceExhausted) {
+				t.Fatalf("got %v, want a refused trigger", m)
+			}
+		}
 	})
 }
 

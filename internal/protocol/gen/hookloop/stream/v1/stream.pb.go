@@ -1329,7 +1329,7 @@ func (x *GoAway) GetStatus() *status.Status {
 	return nil
 }
 
-// Attach identifies a hook that dials in.
+// Attach identifies a hook that dials in. It has at most 16 KiB.
 type Attach struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The worker's name, which controllers refer to (spec.hooks.*.grpc.worker). Empty if intercept is
@@ -1408,7 +1408,8 @@ type Intercept struct {
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// The parent's name. Empty matches all.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	// A label selector in the syntax of kubectl: "team=blue,tier in (a, b)". Empty matches all.
+	// A label selector in the syntax of kubectl: "team=blue,tier in (a, b)". At most 4 KiB, and 128
+	// requirements and values. Empty matches all.
 	LabelSelector string `protobuf:"bytes,5,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1479,7 +1480,8 @@ func (x *Intercept) GetLabelSelector() string {
 	return ""
 }
 
-// Trigger asks for syncs of parents.
+// Trigger asks for syncs of parents. The hook must read the results: if it leaves more than 1,000
+// of them unread, or 256 KiB, the engine ends the stream with RESOURCE_EXHAUSTED.
 type Trigger struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifies the trigger in TriggerResult. The hook chooses it.
@@ -1491,8 +1493,8 @@ type Trigger struct {
 	ControllerName string `protobuf:"bytes,3,opt,name=controller_name,json=controllerName,proto3" json:"controller_name,omitempty"`
 	// The parents, at most 10,000. If empty, label_selector selects them.
 	Parents []*ParentName `protobuf:"bytes,4,rep,name=parents,proto3" json:"parents,omitempty"`
-	// A label selector in the syntax of kubectl, at most 4 KiB. If it and parents are empty, all
-	// parents match. It excludes parents.
+	// A label selector in the syntax of kubectl. At most 4 KiB, and 128 requirements and values. If
+	// it and parents are empty, all parents match. It excludes parents.
 	LabelSelector string `protobuf:"bytes,5,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
 	// The reason, for logs and traces. At most 256 bytes.
 	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`

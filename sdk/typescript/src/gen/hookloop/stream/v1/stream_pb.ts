@@ -642,7 +642,7 @@ export const GoAwaySchema: GenMessage<GoAway> = /*@__PURE__*/
   messageDesc(file_hookloop_stream_v1_stream, 12);
 
 /**
- * Attach identifies a hook that dials in.
+ * Attach identifies a hook that dials in. It has at most 16 KiB.
  *
  * @generated from message hookloop.stream.v1.Attach
  */
@@ -715,7 +715,8 @@ export type Intercept = Message<"hookloop.stream.v1.Intercept"> & {
   name: string;
 
   /**
-   * A label selector in the syntax of kubectl: "team=blue,tier in (a, b)". Empty matches all.
+   * A label selector in the syntax of kubectl: "team=blue,tier in (a, b)". At most 4 KiB, and 128
+   * requirements and values. Empty matches all.
    *
    * @generated from field: string label_selector = 5;
    */
@@ -730,7 +731,8 @@ export const InterceptSchema: GenMessage<Intercept> = /*@__PURE__*/
   messageDesc(file_hookloop_stream_v1_stream, 14);
 
 /**
- * Trigger asks for syncs of parents.
+ * Trigger asks for syncs of parents. The hook must read the results: if it leaves more than 1,000
+ * of them unread, or 256 KiB, the engine ends the stream with RESOURCE_EXHAUSTED.
  *
  * @generated from message hookloop.stream.v1.Trigger
  */
@@ -765,8 +767,8 @@ export type Trigger = Message<"hookloop.stream.v1.Trigger"> & {
   parents: ParentName[];
 
   /**
-   * A label selector in the syntax of kubectl, at most 4 KiB. If it and parents are empty, all
-   * parents match. It excludes parents.
+   * A label selector in the syntax of kubectl. At most 4 KiB, and 128 requirements and values. If
+   * it and parents are empty, all parents match. It excludes parents.
    *
    * @generated from field: string label_selector = 5;
    */
