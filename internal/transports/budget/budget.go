@@ -112,7 +112,7 @@ func (b *Budget) Usage() []Usage {
 	}
 	out := make([]Usage, 0, len(b.shares))
 	for _, s := range b.shares {
-		out = append(out, s.usage())
+		out = append(out, s.Usage())
 	}
 	slices.SortFunc(out, func(a, b Usage) int {
 		if a.Part < b.Part {

@@ -21,16 +21,6 @@ func exhausted(t *testing.T, err error, needed int64) {
 	}
 }
 
-// usage returns one part's usage.
-func usage(b *budget.Budget, part budget.Part) budget.Usage {
-	for _, u := range b.Usage() {
-		if u.Part == part {
-			return u
-		}
-	}
-	return budget.Usage{}
-}
-
 // TestWithoutALimitNothingIsRefused has no budget, and then one that only counts.
 func TestWithoutALimitNothingIsRefused(t *testing.T) {
 	var none *budget.Budget
@@ -63,13 +53,13 @@ func TestWithoutALimitIsCounted(t *testing.T) {
 	for part, want := range map[budget.Part]int64{
 		budget.Plans: 1 << 61, budget.Decoding: 1 << 61, budget.Caches: 1 << 60, budget.Answers: 0,
 	} {
-		if diff := cmp.Diff(budget.Usage{Part: part, Bytes: want, Limit: budget.NoLimit}, usage(b, part)); diff != "" {
+		if diff := cmp.Diff(budget.Usage{Part: part, Bytes: want, Limit: budget.NoLimit}, b.Share(part).Usage()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	}
 	decoding.Release(1 << 61)
 	account.Close()
-	if held, taken := usage(b, budget.Plans).Bytes, usage(b, budget.Decoding).Bytes; held+taken != 0 {
+	if held, taken := b.Share(budget.Plans).Usage().Bytes, b.Share(budget.Decoding).Usage().Bytes; held+taken != 0 {
 		t.Errorf("%d bytes are held and %d taken, want none", held, taken)
 	}
 	if b.Limit() != 0 || decoding.MessageLimit() != budget.MessageBytes {
@@ -100,7 +90,7 @@ func TestClosedAccountHoldsNothing(t *testing.T) {
 	account.Set(100)
 	account.Close()
 	account.Set(50)
-	if used := usage(b, budget.Sessions).Bytes; used != 0 {
+	if used := b.Share(budget.Sessions).Usage().Bytes; used != 0 {
 		t.Errorf("%d bytes are held, want none", used)
 	}
 }
@@ -132,7 +122,7 @@ func TestAcquireWaits(t *testing.T) {
 			t.Errorf("a caller that has gone gets %v", err)
 		}
 		want := budget.Usage{Part: budget.Decoding, Bytes: 600, Limit: 600, Refused: 3}
-		if diff := cmp.Diff(want, usage(b, budget.Decoding)); diff != "" {
+		if diff := cmp.Diff(want, b.Share(budget.Decoding).Usage()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
@@ -264,7 +254,7 @@ func TestTheLargestShrink(t *testing.T) {
 	}
 	larger.account.Close()
 	want := budget.Usage{Part: budget.Sessions, Bytes: 225, Limit: 400, Evicted: 150}
-	if diff := cmp.Diff(want, usage(b, budget.Sessions)); diff != "" {
+	if diff := cmp.Diff(want, b.Share(budget.Sessions).Usage()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -285,7 +275,7 @@ func TestCachesTakeRoom(t *testing.T) {
 	if got := b.Share(budget.Sessions).Limit(); got != 100 {
 		t.Errorf("the last quarter is %d, want 100", got)
 	}
-	if got := usage(b, budget.Caches); got.Bytes != 100_000 || got.Refused != 0 {
+	if got := b.Share(budget.Caches).Usage(); got.Bytes != 100_000 || got.Refused != 0 {
 		t.Errorf("caches: %+v", got)
 	}
 	if got := b.Share(budget.Decoding).Limit(); got != 600 {

@@ -92,7 +92,8 @@ func (s *Share) refuse(n int64) error {
 	return &ExhaustedError{Part: s.part, Needed: n, Used: s.taken.Load() + s.held.Load(), Limit: s.Limit()}
 }
 
-func (s *Share) usage() Usage {
+// Usage returns the state of the share, which must not be nil.
+func (s *Share) Usage() Usage {
 	used := s.taken.Load() + s.held.Load()
 	if s.part == Caches {
 		used = s.budget.caches.Load()

@@ -70,9 +70,7 @@ func TestAnEqualAnswerIsDecodedOnce(t *testing.T) {
 		t.Error("want the equal children, and no other, of the previous answer")
 	}
 	h.Forget(q.Parent.UID(), "")
-	for _, u := range b.Usage() {
-		if u.Part == budget.Answers && u.Bytes != 0 {
-			t.Errorf("%d bytes of a parent that is gone are kept", u.Bytes)
-		}
+	if kept := b.Share(budget.Answers).Usage().Bytes; kept != 0 {
+		t.Errorf("%d bytes of a parent that is gone are kept", kept)
 	}
 }

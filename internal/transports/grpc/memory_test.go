@@ -37,14 +37,7 @@ func TestMemoryOfAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.Close() })
-	used := func() int64 {
-		for _, u := range b.Usage() {
-			if u.Part == budget.Decoding {
-				return u.Bytes
-			}
-		}
-		return 0
-	}
+	used := func() int64 { return b.Share(budget.Decoding).Usage().Bytes }
 	for _, c := range []struct{ size, calls int64 }{{100, 1}, {3 << 20, 3}, {3 << 20, 1}, {7 << 20, 2}} {
 		size.Store(c.size)
 		calls.Store(0)

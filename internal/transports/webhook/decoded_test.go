@@ -69,16 +69,16 @@ func TestAnEqualAnswerIsDecodedOnce(t *testing.T) {
 	if same(first.Children[0], other.Children[0]) || !same(first.Children[1], other.Children[1]) {
 		t.Error("want the equal children, and no other, of the previous answer")
 	}
-	if u := used(b, budget.Answers); u.Bytes != int64(len(crowd(50, "two"))) {
+	if u := b.Share(budget.Answers).Usage(); u.Bytes != int64(len(crowd(50, "two"))) {
 		t.Errorf("%d bytes are kept, want those of one answer", u.Bytes)
 	}
 	ask(crowd(1, "small"))
-	if u := used(b, budget.Answers); u.Bytes != 0 {
+	if u := b.Share(budget.Answers).Usage(); u.Bytes != 0 {
 		t.Errorf("%d bytes of a small answer are kept", u.Bytes)
 	}
 	ask(crowd(50, "one"))
 	h.Forget(observed(t).Parent.UID(), "")
-	if u := used(b, budget.Answers); u.Bytes != 0 {
+	if u := b.Share(budget.Answers).Usage(); u.Bytes != 0 {
 		t.Errorf("%d bytes of a parent that is gone are kept", u.Bytes)
 	}
 }

@@ -25,15 +25,6 @@ func limited(t *testing.T, b *budget.Budget, field string) *hook.Opened {
 	return opened
 }
 
-func used(b *budget.Budget, part budget.Part) budget.Usage {
-	for _, u := range b.Usage() {
-		if u.Part == part {
-			return u
-		}
-	}
-	return budget.Usage{}
-}
-
 // filled returns JSON of a given size that repeats an item.
 func filled(before, item, after string, size int) string {
 	return before + strings.Repeat(item+",", (size-len(before)-len(after))/(len(item)+1)-1) + item + after
@@ -62,7 +53,7 @@ func TestBombsAreRefused(t *testing.T) {
 				!strings.Contains(err.Error(), "the answer: takes more than 67108864 bytes of memory") {
 				t.Errorf("got %v, want a refusal", err)
 			}
-			if u := used(b, budget.Decoding); u.Bytes != 0 {
+			if u := b.Share(budget.Decoding).Usage(); u.Bytes != 0 {
 				t.Errorf("%d bytes are still reserved", u.Bytes)
 			}
 		})
@@ -85,7 +76,7 @@ func TestMemoryIsHeldUntilTheSyncEnds(t *testing.T) {
 		if _, err := opened.Ask(ctx, observed(t)); err != nil {
 			t.Fatal(err)
 		}
-		if u := used(b, budget.Decoding); u.Bytes < 6<<20 {
+		if u := b.Share(budget.Decoding).Usage(); u.Bytes < 6<<20 {
 			t.Errorf("%d bytes are reserved, want at least two copies", u.Bytes)
 		}
 		_, err := opened.Ask(ctx, observed(t))
@@ -94,7 +85,7 @@ func TestMemoryIsHeldUntilTheSyncEnds(t *testing.T) {
 			t.Errorf("a second answer: got %v, want reason MemoryBudget", err)
 		}
 		end()
-		if u := used(b, budget.Decoding); u.Bytes != 0 || u.Refused == 0 {
+		if u := b.Share(budget.Decoding).Usage(); u.Bytes != 0 || u.Refused == 0 {
 			t.Errorf("after the sync: %+v", u)
 		}
 		if _, err := opened.Ask(t.Context(), observed(t)); err != nil {
@@ -137,7 +128,7 @@ func TestCachedAnswersAreEvicted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if u := used(b, budget.Answers); u.Bytes < 400<<10 || u.Bytes > u.Limit || u.Evicted < 700<<10 {
+	if u := b.Share(budget.Answers).Usage(); u.Bytes < 400<<10 || u.Bytes > u.Limit || u.Evicted < 700<<10 {
 		t.Errorf("answers of 700 and 400 KiB: %+v", u)
 	}
 }
@@ -175,7 +166,7 @@ func TestStalledAnswers(t *testing.T) {
 			if _, err := other.Ask(t.Context(), observed(t)); err != nil {
 				t.Error(err)
 			}
-			if u := used(b, budget.Decoding); u.Refused > 0 || u.Bytes > u.Limit/2 {
+			if u := b.Share(budget.Decoding).Usage(); u.Refused > 0 || u.Bytes > u.Limit/2 {
 				t.Errorf("one hook takes %d of %d bytes, %d refused", u.Bytes, u.Limit, u.Refused)
 			}
 		})
