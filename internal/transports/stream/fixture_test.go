@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -12,6 +13,7 @@ import (
 	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
 	"go.uber.org/goleak"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/utils/clock"
@@ -129,6 +131,18 @@ func (p *peer) receiveCall() *streamv1.Call {
 
 func (p *peer) send(m *streamv1.HookMessage) { p.conn.inbox <- m }
 
+// trigger sends a trigger, and reports false if the stream has ended.
+func (p *peer) trigger(id uint64) bool {
+	select {
+	case p.conn.inbox <- &streamv1.HookMessage{
+		Message: &streamv1.HookMessage_Trigger{Trigger: &streamv1.Trigger{Id: id}},
+	}:
+		return true
+	case <-p.conn.closed:
+		return false
+	}
+}
+
 // fail ends the connection.
 func (p *peer) fail(err error) { p.conn.inbox <- err }
 
@@ -147,6 +161,14 @@ func (p *peer) answer(c *streamv1.Call, text string) {
 
 // awaitEnd returns the cause of a run's end.
 func (p *peer) awaitEnd() *status.Status { return status.Convert(<-p.ended) }
+
+// endsUnread checks that the run ends because the hook does not read.
+func (p *peer) endsUnread() {
+	p.Helper()
+	if end := p.awaitEnd(); end.Code() != codes.ResourceExhausted || !strings.Contains(end.Message(), "does not read") {
+		p.Errorf("the stream ended with %v", end)
+	}
+}
 
 // questionAbout returns a sync question about the named parent.
 func questionAbout(t *testing.T, name string) *hook.Question {

@@ -186,14 +186,8 @@ func TestUnreadTriggerAnswers(t *testing.T) {
 		s, _ := pooled("a")
 		p := connect(t, s).greet("one")
 		for id := range uint64(10 * maxUnread) {
-			select {
-			case p.conn.inbox <- &streamv1.HookMessage{
-				Message: &streamv1.HookMessage_Trigger{Trigger: &streamv1.Trigger{Id: id}},
-			}:
-			case <-p.conn.closed:
-				if end := p.awaitEnd(); end.Code() != codes.ResourceExhausted || !strings.Contains(end.Message(), "does not read") {
-					t.Errorf("the stream ended with %v", end)
-				}
+			if !p.trigger(id) {
+				p.endsUnread()
 				return
 			}
 		}
@@ -211,11 +205,7 @@ func TestRefusedTriggersWithinTheLimit(t *testing.T) {
 		})
 		p := connect(t, s).greet("one")
 		for id := range uint64(maxUnread) {
-			select {
-			case p.conn.inbox <- &streamv1.HookMessage{
-				Message: &streamv1.HookMessage_Trigger{Trigger: &streamv1.Trigger{Id: id}},
-			}:
-			case <-p.conn.closed:
+			if !p.trigger(id) {
 				t.Fatalf("after %d triggers the stream ended with %v", id, p.awaitEnd())
 			}
 		}
@@ -236,14 +226,8 @@ func TestLargeUnreadTriggerAnswers(t *testing.T) {
 		})
 		p := connect(t, s).greet("one")
 		for id := range uint64(20) {
-			select {
-			case p.conn.inbox <- &streamv1.HookMessage{
-				Message: &streamv1.HookMessage_Trigger{Trigger: &streamv1.Trigger{Id: id}},
-			}:
-			case <-p.conn.closed:
-				if end := p.awaitEnd(); end.Code() != codes.ResourceExhausted || !strings.Contains(end.Message(), "does not read") {
-					t.Errorf("the stream ended with %v", end)
-				}
+			if !p.trigger(id) {
+				p.endsUnread()
 				return
 			}
 		}
@@ -263,38 +247,18 @@ func TestUnreadMessagesAreTheSessions(t *testing.T) {
 		}
 		s := New(settings)
 		p := connect(t, s).greet("one")
-		sent, open := 0, true
-		for open {
-			select {
-			case p.conn.inbox <- &streamv1.HookMessage{
-				Message: &streamv1.HookMessage_Trigger{Trigger: &streamv1.Trigger{Id: 1}},
-			}:
-				synctest.Wait()
-				sent++
-				if used, want := sessionBytes(settings.Memory), int64(10_000*sent); s.Open() && used < want {
-					t.Fatalf("%d bytes count, want at least the %d that wait for the hook", used, want)
-				}
-			case <-p.conn.closed:
-				open = false
+		sessions := settings.Memory.Share(budget.Sessions)
+		for sent := int64(1); p.trigger(1); sent++ {
+			synctest.Wait()
+			if used, want := sessions.Usage().Bytes, 10_000*sent; s.Open() && used < want {
+				t.Fatalf("%d bytes count, want at least the %d that wait for the hook", used, want)
 			}
 		}
-		if end := p.awaitEnd(); end.Code() != codes.ResourceExhausted || !strings.Contains(end.Message(), "does not read") {
-			t.Errorf("after %d triggers the stream ended with %v", sent, end)
-		}
-		if used := sessionBytes(settings.Memory); used != 0 {
+		p.endsUnread()
+		if used := sessions.Usage().Bytes; used != 0 {
 			t.Errorf("%d bytes count after the stream", used)
 		}
 	})
-}
-
-// sessionBytes returns the memory of all sessions.
-func sessionBytes(b *budget.Budget) int64 {
-	for _, u := range b.Usage() {
-		if u.Part == budget.Sessions {
-			return u.Bytes
-		}
-	}
-	return 0
 }
 
 // TestTriggersWithoutAController are rejected one by one.
