@@ -85,6 +85,14 @@ func newTestGateway(t *testing.T) *testGateway {
 	return &testGateway{t, New(Settings{Guard: p, Build: "test", Clock: clock.RealClock{}}), p}
 }
 
+// Trigger sends a request as a registered Gateway receives it.
+func (h *testGateway) Trigger(ctx context.Context, r *streamv1.TriggerRequest) (*streamv1.TriggerResponse, error) {
+	return h.serveTrigger(ctx, func(raw *codec.Raw) (err error) {
+		raw.Data, err = proto.Marshal(r)
+		return err
+	})
+}
+
 // testStream is a test hook's stream, in memory.
 type testStream struct {
 	grpc.ServerStream

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 )
 
 // Register registers the service with a server of codec.Codec. The generated handler of Trigger
@@ -48,15 +47,8 @@ func triggerHandler(
 	return interceptor(ctx, nil, info, handle)
 }
 
-// Trigger requests syncs without a session.
-func (g *Gateway) Trigger(ctx context.Context, r *streamv1.TriggerRequest) (*streamv1.TriggerResponse, error) {
-	return g.serveTrigger(ctx, func(raw *codec.Raw) (err error) {
-		raw.Data, err = proto.Marshal(r)
-		return err
-	})
-}
-
-// serveTrigger receives a request, and decodes it if the caller has the right.
+// serveTrigger requests syncs without a session. It receives a request, and decodes it if the
+// caller has the right.
 func (g *Gateway) serveTrigger(
 	ctx context.Context, receive func(*codec.Raw) error,
 ) (*streamv1.TriggerResponse, error) {
