@@ -10,6 +10,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/internal/heaptest"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -252,21 +253,15 @@ func BenchmarkMemoMemory(b *testing.B) {
 	for i := range 5_000 {
 		all = append(all, memoDeployment(b, i, 1))
 	}
-	heap := func() float64 {
-		var s runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&s)
-		return float64(s.HeapAlloc)
-	}
 	for b.Loop() {
 		var m memo
-		before := heap()
+		before := heaptest.Used()
 		for _, o := range all {
 			if _, err := m.read(reflect.TypeFor[*appsv1.Deployment](), o); err != nil {
 				b.Fatal(err)
 			}
 		}
-		b.ReportMetric(heap()-before, "heap-bytes")
+		b.ReportMetric(float64(heaptest.Used()-before), "heap-bytes")
 		b.ReportMetric(float64(m.size()), "values")
 	}
 	runtime.KeepAlive(all)

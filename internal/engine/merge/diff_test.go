@@ -2,12 +2,12 @@ package merge_test
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/hookloop/hookloop/internal/engine/merge"
+	"github.com/hookloop/hookloop/internal/heaptest"
 	"github.com/hookloop/hookloop/internal/jsonmap"
 )
 
@@ -87,13 +87,7 @@ func TestDiffIsBounded(t *testing.T) {
 // TestPathsAreSmall: a path does not keep the JSON in memory that its names were decoded from.
 func TestPathsAreSmall(t *testing.T) {
 	const size = 16 << 20
-	heap := func() uint64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	before := heap()
+	before := heaptest.Used()
 	paths := func() []string {
 		decoded, ok := jsonmap.Decode([]byte(`{"rules":1,"text":"` + strings.Repeat("x", size) + `"}`))
 		if !ok {
@@ -102,7 +96,7 @@ func TestPathsAreSmall(t *testing.T) {
 		_, paths := merge.DiffPaths(map[string]any{"text": decoded["text"]}, decoded)
 		return paths
 	}()
-	if after := heap(); after > before+size/2 {
+	if after := heaptest.Used(); after > before+size/2 {
 		t.Errorf("%d bytes more after a diff", after-before)
 	}
 	if len(paths) != 1 || paths[0] != "rules" {

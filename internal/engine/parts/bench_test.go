@@ -8,6 +8,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/heaptest"
 )
 
 // BenchmarkMemory measures what the tracker holds for one part with one output, after a round.
@@ -23,7 +24,7 @@ func BenchmarkMemory(b *testing.B) {
 		w.inputs[fmt.Sprintf("Secret/shop/in-%06d", i)] = 0
 	}
 	for b.Loop() {
-		before := heap()
+		before := heaptest.Used()
 		tracker, _, _ := newTracker()
 		for i, o := range outputs {
 			tracker.Output(0, o.Ref(), "u", fmt.Sprintf("Secret/shop/in-%06d", i), false, o)
@@ -34,17 +35,9 @@ func BenchmarkMemory(b *testing.B) {
 		for name := range w.inputs {
 			syncPart(tracker, name, done)
 		}
-		b.ReportMetric(float64(heap()-before)/n, "B/part")
+		b.ReportMetric(float64(heaptest.Used()-before)/n, "B/part")
 		runtime.KeepAlive(tracker)
 	}
-}
-
-// heap returns the bytes that are in use.
-func heap() int64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }
 
 // BenchmarkEvent measures one event of an output of a parent of 10,000 parts, with its conditions.

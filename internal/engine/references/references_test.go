@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/heaptest"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -222,7 +223,7 @@ func TestNothingIsNotAReference(t *testing.T) {
 // TestBytes compares the estimate of the memory with the heap.
 func TestBytes(t *testing.T) {
 	const keys, perKey = 5_000, 4
-	before := heap()
+	before := heaptest.Used()
 	s := NewStore[object.Ref](Limits{})
 	for key := range keys {
 		r := s.Begin(object.Ref{GVK: nodes.GVK, Namespace: "namespace", Name: fmt.Sprint(key)})
@@ -231,20 +232,12 @@ func TestBytes(t *testing.T) {
 		}
 		r.Done(false)
 	}
-	used, estimate := heap()-before, s.Stats().Bytes
+	used, estimate := int(heaptest.Used()-before), s.Stats().Bytes
 	if ratio := float64(estimate) / float64(used); ratio < .6 || ratio > 1.6 {
 		t.Errorf("the estimate is %d bytes, the heap has %d", estimate, used)
 	}
 	t.Logf("%d bytes for each reference, estimate %d", used/keys/perKey, estimate/keys/perKey)
 	runtime.KeepAlive(s)
-}
-
-func heap() int {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc)
 }
 
 // BenchmarkAffected is the cost of an event that maps to one key; it does not grow with the number

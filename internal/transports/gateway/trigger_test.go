@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hookloop/hookloop/internal/heaptest"
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/protocol/grpctest"
 	"github.com/hookloop/hookloop/internal/transports/budget"
@@ -40,14 +41,6 @@ func namelessParents() *streamv1.TriggerRequest {
 	}}
 }
 
-// heap returns the bytes in use.
-func heap() int64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
-
 // TestRequestsWithoutTheRight are not decoded while the caller's right is checked.
 func TestRequestsWithoutTheRight(t *testing.T) {
 	h, asked := newTestGateway(t), make(chan struct{})
@@ -57,7 +50,7 @@ func TestRequestsWithoutTheRight(t *testing.T) {
 	}
 	client, request := h.served(), namelessParents()
 	ctx, cancel := context.WithCancel(t.Context())
-	before, ended := heap(), make(chan error, maxPendingPerUser)
+	before, ended := heaptest.Used(), make(chan error, maxPendingPerUser)
 	for range cap(ended) {
 		go func() {
 			_, err := client.Trigger(ctx, request)
@@ -67,7 +60,7 @@ func TestRequestsWithoutTheRight(t *testing.T) {
 	for range cap(ended) {
 		<-asked
 	}
-	if grown := heap() - before; grown > 16<<20 {
+	if grown := heaptest.Used() - before; grown > 16<<20 {
 		t.Errorf("%d requests take %d MiB while the API server is asked", cap(ended), grown>>20)
 	}
 	cancel()
