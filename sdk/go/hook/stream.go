@@ -48,8 +48,8 @@ func (s *streams) Connect(conn grpc.BidiStreamingServer[streamv1.EngineMessage, 
 	return s.serve(conn.Context(), conn, nil, nil)
 }
 
-// serve serves calls until the stream ends. It calls opened with the session's id; opened may be
-// nil.
+// serve serves calls until the stream ends. It calls opened with the session's id, and called at
+// each call of the engine; both may be nil.
 func (s *streams) serve(ctx context.Context, conn conn, opened func(string), called func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	x := &exchange{
@@ -94,8 +94,8 @@ func (s *streams) serve(ctx context.Context, conn conn, opened func(string), cal
 type exchange struct {
 	*streams
 	conn   conn
-	opened func(string) // nil, or called with the session's id
-	called func()       // nil, or called at each call of the engine
+	opened func(string) // of serve
+	called func()       // of serve
 	end    context.CancelCauseFunc
 	wake   chan struct{} // has an element if there may be messages to send
 
