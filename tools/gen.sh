@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 api=engine/api/v1alpha1
-generated=(internal/protocol/gen manifests/crds "$api/zz_generated.deepcopy.go" sdk/typescript/src/gen)
+generated=(gen manifests/crds "$api/zz_generated.deepcopy.go" sdk/typescript/src/gen)
 for package in proto/hookloop/*/; do generated+=("sdk/python/hookloop/$(basename "$package")"); done
 generated+=(sdk/python/hookloop/rpc)
 generated+=(proto/baseline.binpb docs/reference/grpc.md)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"

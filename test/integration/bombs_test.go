@@ -13,8 +13,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
-	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/protocol/grpctest"
 	"github.com/hookloop/hookloop/test/confine"
 	"github.com/hookloop/hookloop/test/kit"

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"testing"
 
-	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
-	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"github.com/hookloop/hookloop/internal/protocol/grpctest"
 	"github.com/hookloop/hookloop/test/kit"
 	"google.golang.org/grpc"

@@ -8,7 +8,7 @@ import (
 	"maps"
 	"strings"
 
-	_ "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1" // registers the methods
+	_ "github.com/hookloop/hookloop/gen/hookloop/composite/v1" // registers the methods
 	"google.golang.org/genproto/googleapis/rpc/code"
 	_ "google.golang.org/genproto/googleapis/rpc/errdetails" // registers the details of errors
 	"google.golang.org/protobuf/encoding/protojson"

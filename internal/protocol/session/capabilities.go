@@ -3,7 +3,7 @@ package session
 import (
 	"slices"
 
-	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 )
 
 // The optional features of a session. A feature is used only if both sides have it.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 )
 
 // change is the difference between the set that the hook holds and a new set, and that new set.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
-	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"

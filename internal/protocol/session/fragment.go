@@ -1,7 +1,7 @@
 package session
 
 import (
-	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"google.golang.org/protobuf/proto"
 )
 

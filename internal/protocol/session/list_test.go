@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
-	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"google.golang.org/protobuf/proto"
 )
 

@@ -3,10 +3,10 @@ package session
 import (
 	"fmt"
 
-	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
-	decoratorv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/decorator/v1"
-	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
-	mapv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/map/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	mapv1 "github.com/hookloop/hookloop/gen/hookloop/map/v1"
 	"google.golang.org/protobuf/proto"
 )
 

@@ -3,7 +3,7 @@ package session
 import (
 	"container/list"
 
-	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"google.golang.org/protobuf/proto"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/endpoint"
 	"github.com/hookloop/hookloop/internal/transports/stream"
 	"google.golang.org/grpc/codes"

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )

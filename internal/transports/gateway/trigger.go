@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/budget"
 	"github.com/hookloop/hookloop/internal/transports/codec"
 	"github.com/hookloop/hookloop/internal/transports/gateway/auth"

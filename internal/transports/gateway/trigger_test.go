@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/internal/heaptest"
-	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/protocol/grpctest"
 	"github.com/hookloop/hookloop/internal/transports/budget"
 	"github.com/hookloop/hookloop/internal/transports/codec"

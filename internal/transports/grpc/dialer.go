@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/sleep"
 	"github.com/hookloop/hookloop/internal/transports/codec"
 	"github.com/hookloop/hookloop/internal/transports/endpoint"

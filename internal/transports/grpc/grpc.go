@@ -20,7 +20,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/internal/protocol/decode"
-	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/answers"
 	"github.com/hookloop/hookloop/internal/transports/budget"
 	"github.com/hookloop/hookloop/internal/transports/codec"

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"github.com/hookloop/hookloop/internal/transports/endpoint"
 	"github.com/hookloop/hookloop/internal/transports/transporttest"

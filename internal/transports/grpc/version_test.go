@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
-	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"

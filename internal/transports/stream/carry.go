@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/protocol/session"
 	"github.com/hookloop/hookloop/internal/transports/budget"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"

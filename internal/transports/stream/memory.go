@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/hookloop/hookloop/internal/protocol/decode"
-	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/budget"
 	"github.com/hookloop/hookloop/internal/transports/codec"
 	"google.golang.org/grpc/codes"

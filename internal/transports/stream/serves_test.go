@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"k8s.io/utils/clock"
 )
 

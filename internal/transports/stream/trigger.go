@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/endpoint"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
-	mapv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/map/v1"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	mapv1 "github.com/hookloop/hookloop/gen/hookloop/map/v1"
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 

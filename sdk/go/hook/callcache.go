@@ -7,7 +7,7 @@ import (
 	"hash/maphash"
 	"maps"
 
-	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 )
 
 // callCache has the children of the last call about a parent: the encoded ones of the response, and

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"google.golang.org/protobuf/proto"
 )
 

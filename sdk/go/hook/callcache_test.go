@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 )
 

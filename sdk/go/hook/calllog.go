@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )

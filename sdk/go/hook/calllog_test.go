@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	"google.golang.org/grpc"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 )
 
 // MapFunc returns the desired outputs of one input. As Finalize it is called while the parent is

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
-	mapv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/map/v1"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	mapv1 "github.com/hookloop/hookloop/gen/hookloop/map/v1"
 	"github.com/hookloop/hookloop/internal/protocol/session"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	"google.golang.org/grpc/codes"

@@ -3,7 +3,7 @@ package hook
 import (
 	"context"
 
-	mapv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/map/v1"
+	mapv1 "github.com/hookloop/hookloop/gen/hookloop/map/v1"
 	"google.golang.org/grpc"
 )
 

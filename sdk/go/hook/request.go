@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 )
 
 // SyncRequest is the observed state of one parent. The function owns it and may change it, except

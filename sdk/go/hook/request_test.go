@@ -5,8 +5,8 @@ import (
 	"sync"
 	"testing"
 
-	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
-	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 )
 
 // TestAppendToSharedJSON appends to the JSON of one message in the calls of two parents, as

@@ -7,7 +7,7 @@ import (
 	"net"
 	"time"
 
-	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc/filters"
 	"go.opentelemetry.io/otel/trace"

@@ -3,9 +3,9 @@ package hook
 import (
 	"context"
 
-	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
-	decoratorv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/decorator/v1"
-	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/protocol/session"
 	otelcodes "go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"

@@ -4,9 +4,9 @@ import (
 	"context"
 	"strings"
 
-	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
-	decoratorv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/decorator/v1"
-	mapv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/map/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
+	mapv1 "github.com/hookloop/hookloop/gen/hookloop/map/v1"
 	"github.com/hookloop/hookloop/internal/protocol/session"
 	"google.golang.org/grpc"
 )

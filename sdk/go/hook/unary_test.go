@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	"github.com/hookloop/hookloop/internal/protocol/session"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"

@@ -5,7 +5,7 @@ import (
 	"context"
 	"sync"
 
-	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 )
 
 const (

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"weak"
 
-	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
-	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
-	mapv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/map/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	mapv1 "github.com/hookloop/hookloop/gen/hookloop/map/v1"
 	"github.com/hookloop/hookloop/internal/protocol/session"
 	"go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/protobuf/proto"

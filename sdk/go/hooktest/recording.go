@@ -9,8 +9,8 @@ import (
 	"os"
 	"slices"
 
-	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
-	decoratorv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/decorator/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 )
 

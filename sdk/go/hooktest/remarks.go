@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	decoratorv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/decorator/v1"
-	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
-	decoratorv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/decorator/v1"
-	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"

@@ -9,7 +9,7 @@
 package mapv1
 
 import (
-	v1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	v1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
