@@ -32,7 +32,7 @@ mkdir -p "$fresh/proto"
 .cache/bin/buf build proto --exclude-source-info -o "$fresh/proto/baseline.binpb"
 # The reference of the contract.
 mkdir -p "$fresh/docs/reference"
-.cache/bin/buf build proto --as-file-descriptor-set -o - | go run ./internal/protodoc >"$fresh/docs/reference/grpc.md"
+.cache/bin/buf build proto --as-file-descriptor-set -o - | go run ./tools/docs/protodoc >"$fresh/docs/reference/grpc.md"
 .cache/bin/controller-gen \
   object "output:object:dir=$fresh/$api" \
   crd "output:crd:dir=$fresh/manifests/crds" \
@@ -47,7 +47,7 @@ mv "$fresh/Kustomization" "$fresh/manifests/crds/"
 
 # The reference of the kinds, from their CRDs and the examples beside it.
 mkdir -p "$fresh/docs/reference/api"
-go run ./internal/crddoc -crds "$fresh/manifests/crds" -out "$fresh/docs/reference/api"
+go run ./tools/docs/crddoc -crds "$fresh/manifests/crds" -out "$fresh/docs/reference/api"
 for page in metrics flags; do tools/surface.sh "$page" >"$fresh/docs/reference/$page.md"; done
 
 for types in examples/*/api; do
