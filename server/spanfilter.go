@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/hookloop/hookloop/internal/engine/change"
+	"github.com/hookloop/hookloop/engine/change"
 	"github.com/prometheus/client_golang/prometheus"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"

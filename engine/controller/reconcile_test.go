@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/controller"
-	"github.com/hookloop/hookloop/internal/engine/change"
+	"github.com/hookloop/hookloop/engine/change"
 	"github.com/hookloop/hookloop/internal/engine/host"
 	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
-	"github.com/hookloop/hookloop/internal/engine/change"
+	"github.com/hookloop/hookloop/engine/change"
 	"github.com/hookloop/hookloop/internal/engine/expectations"
 	"github.com/hookloop/hookloop/internal/engine/loop"
 	"go.opentelemetry.io/otel/attribute"

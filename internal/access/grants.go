@@ -9,7 +9,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/catalog"
-	"github.com/hookloop/hookloop/internal/engine/rights"
+	"github.com/hookloop/hookloop/engine/rights"
 	"github.com/hookloop/hookloop/internal/manifests"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"

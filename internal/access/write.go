@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hookloop/hookloop/internal/engine/rights"
+	"github.com/hookloop/hookloop/engine/rights"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 )

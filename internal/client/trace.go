@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/change"
+	"github.com/hookloop/hookloop/engine/change"
 	"github.com/hookloop/hookloop/internal/inspect"
 	"github.com/hookloop/hookloop/internal/jaeger"
 	"github.com/hookloop/hookloop/internal/lastsync"

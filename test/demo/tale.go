@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hookloop/hookloop/internal/engine/change"
+	"github.com/hookloop/hookloop/engine/change"
 	reading "github.com/hookloop/hookloop/internal/jaeger"
 	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/test/cluster"

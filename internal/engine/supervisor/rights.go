@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/engine/rights"
+	"github.com/hookloop/hookloop/engine/rights"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 )
