@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/internal/engine/customize"
 	"github.com/hookloop/hookloop/internal/engine/host"

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
-	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/hookloop/hookloop/internal/transports/budget"
 	"github.com/prometheus/client_golang/prometheus"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/gate"
 	"github.com/hookloop/hookloop/internal/engine/host"

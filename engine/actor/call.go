@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/hookloop/hookloop/engine/controller"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/panics"
 	"go.opentelemetry.io/otel/attribute"

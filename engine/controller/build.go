@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/mapper"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/internal/engine/host"
 	"github.com/hookloop/hookloop/internal/engine/loop"
 	"github.com/hookloop/hookloop/internal/engine/references"

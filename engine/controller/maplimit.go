@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"k8s.io/utils/clock"
 )
 

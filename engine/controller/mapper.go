@@ -5,7 +5,7 @@ import (
 	"errors"
 	"reflect"
 
-	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/mapper"
 	"github.com/hookloop/hookloop/engine/object"
 )

@@ -7,7 +7,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/internal/engine/host"
 	"github.com/hookloop/hookloop/internal/engine/loop"
 	"github.com/hookloop/hookloop/internal/panics"

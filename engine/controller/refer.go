@@ -5,9 +5,9 @@ import (
 	"errors"
 	"reflect"
 
-	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 )
 
 // Target is the value of an index of references: the key of an object of the watched type, or a

@@ -4,7 +4,7 @@ import (
 	"context"
 	"reflect"
 
-	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/mapper"
 	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/labels"

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
-	enginediscovery "github.com/hookloop/hookloop/internal/engine/discovery"
+	enginediscovery "github.com/hookloop/hookloop/engine/internal/watch/discovery"
 )
 
 // admission is an API server in memory that is asked about objects.

@@ -19,7 +19,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/composite"
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/hookloop/hookloop/internal/engine/report"
-	"github.com/hookloop/hookloop/internal/engine/viewtest"
+	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
 	"github.com/hookloop/hookloop/internal/transports/grpc"
 	"github.com/hookloop/hookloop/internal/transports/webhook"
 	sdk "github.com/hookloop/hookloop/sdk/go/hook"

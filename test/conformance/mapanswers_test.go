@@ -14,7 +14,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/mapping"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/shape"
-	"github.com/hookloop/hookloop/internal/engine/viewtest"
+	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 )
 
 func TestPredicate(t *testing.T) {

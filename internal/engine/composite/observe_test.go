@@ -8,7 +8,7 @@ import (
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/internal/engine/shape"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/viewtest"
+	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )

@@ -14,7 +14,7 @@ import (
 	"sync"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"k8s.io/apimachinery/pkg/types"
 )
 

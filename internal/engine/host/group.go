@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/discovery"
-	"github.com/hookloop/hookloop/internal/engine/standby"
+	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
+	"github.com/hookloop/hookloop/engine/internal/watch/standby"
 	"github.com/hookloop/hookloop/internal/panics"
 	"github.com/hookloop/hookloop/internal/sleep"
 	"k8s.io/apimachinery/pkg/runtime"

@@ -3,7 +3,7 @@ package loop
 import (
 	"context"
 
-	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/internal/panics"

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/mapper"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
-	"github.com/hookloop/hookloop/internal/engine/cachetest"
+	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
 	"github.com/hookloop/hookloop/internal/engine/loop"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/runtime/schema"

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/internal/engine/shape"
 )
 

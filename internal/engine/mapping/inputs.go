@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 )
 
 // inputID names an input: the place of its resource in Shape.inputs, and its name.

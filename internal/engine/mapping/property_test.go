@@ -15,7 +15,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/shape"
-	"github.com/hookloop/hookloop/internal/engine/viewtest"
+	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
 	"k8s.io/apimachinery/pkg/labels"
 )
 

@@ -11,11 +11,11 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/shape"
 	"github.com/hookloop/hookloop/internal/engine/storytest"
-	"github.com/hookloop/hookloop/internal/engine/viewtest"
+	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
 	"golang.org/x/tools/txtar"
 	"sigs.k8s.io/yaml"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"k8s.io/apimachinery/pkg/types"
 )

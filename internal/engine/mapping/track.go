@@ -7,7 +7,7 @@ import (
 	"github.com/hookloop/hookloop/engine/mapper"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/internal/engine/loop"
 	"github.com/hookloop/hookloop/internal/engine/parts"
 	"k8s.io/apimachinery/pkg/types"

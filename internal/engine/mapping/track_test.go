@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
-	"github.com/hookloop/hookloop/internal/engine/cachetest"
+	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
 	"github.com/hookloop/hookloop/internal/engine/loop"
 	"github.com/hookloop/hookloop/internal/engine/parts"
 	"github.com/hookloop/hookloop/internal/engine/plan"

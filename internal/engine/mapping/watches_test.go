@@ -10,7 +10,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/plan"
-	"github.com/hookloop/hookloop/internal/engine/viewtest"
+	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
 )
 
 func declared(t testing.TB, text string) *Shape {

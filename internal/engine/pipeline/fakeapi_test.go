@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 

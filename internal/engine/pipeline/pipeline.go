@@ -19,7 +19,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/change"
 	"github.com/hookloop/hookloop/internal/engine/circuit"
 	"github.com/hookloop/hookloop/internal/engine/loop"

@@ -6,7 +6,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/circuit"
 	"github.com/hookloop/hookloop/internal/engine/parts"

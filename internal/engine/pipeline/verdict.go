@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/shape"

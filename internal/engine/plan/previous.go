@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 )
 
 // Previous holds a parent's previous answer and the plan that was made from it, so that the next

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 )
 
 // Affected returns the keys with a reference to an object's old or current state, in no order, each

@@ -2,7 +2,7 @@ package references
 
 import (
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 )

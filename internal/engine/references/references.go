@@ -16,7 +16,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/mapper"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 )
 
 // Limits bound the memory of a Store. A limit is never a lost event: beyond it, references become

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/viewtest"
+	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
 	"k8s.io/apimachinery/pkg/labels"
 )
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"k8s.io/apimachinery/pkg/types"
 )

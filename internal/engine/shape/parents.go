@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

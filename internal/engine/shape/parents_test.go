@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/shape"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

@@ -16,7 +16,7 @@ import (
 	"errors"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 )
 

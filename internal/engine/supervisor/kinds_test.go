@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"

@@ -10,7 +10,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
-	"github.com/hookloop/hookloop/internal/engine/discovery"
+	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
 	"github.com/hookloop/hookloop/internal/engine/loop"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

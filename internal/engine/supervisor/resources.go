@@ -7,7 +7,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/discovery"
+	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 

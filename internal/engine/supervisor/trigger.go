@@ -8,7 +8,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/internal/engine/loop"
 	"golang.org/x/time/rate"
 	"k8s.io/klog/v2"

@@ -7,9 +7,9 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/discovery"
+	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
 	"github.com/hookloop/hookloop/internal/engine/loop"
-	"github.com/hookloop/hookloop/internal/engine/standby"
+	"github.com/hookloop/hookloop/engine/internal/watch/standby"
 	"k8s.io/apimachinery/pkg/labels"
 )
 

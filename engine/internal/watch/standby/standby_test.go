@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/cachetest"
-	"github.com/hookloop/hookloop/internal/engine/standby"
+	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
+	"github.com/hookloop/hookloop/engine/internal/watch/standby"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"

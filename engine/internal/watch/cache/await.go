@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 )
 
 // Await returns nil as soon as shows reports true for the resource's view. It calls shows

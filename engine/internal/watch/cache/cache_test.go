@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/view"
-	"github.com/hookloop/hookloop/internal/engine/cachetest"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"

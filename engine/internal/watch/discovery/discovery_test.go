@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/cachetest"
-	"github.com/hookloop/hookloop/internal/engine/discovery"
+	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
+	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/client-go/kubernetes/scheme"
 )

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	clientcache "k8s.io/client-go/tools/cache"
 )
 

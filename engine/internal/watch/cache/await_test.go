@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/hookloop/hookloop/engine/cache"
-	"github.com/hookloop/hookloop/engine/view"
-	"github.com/hookloop/hookloop/internal/engine/cachetest"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
 )
 
 // awaiting starts to wait until shows returns true, and returns after it has been called once.

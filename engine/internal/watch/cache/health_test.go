@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/cache"
-	"github.com/hookloop/hookloop/engine/view"
-	"github.com/hookloop/hookloop/internal/engine/cachetest"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/cache"
-	"github.com/hookloop/hookloop/engine/view"
-	"github.com/hookloop/hookloop/internal/engine/cachetest"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 )

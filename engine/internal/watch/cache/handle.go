@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 )
 
 // Handle keeps a resource watched until it is released.
