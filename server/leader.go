@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/hookloop/hookloop/internal/engine/act"
-	"github.com/hookloop/hookloop/internal/engine/loop"
+	"github.com/hookloop/hookloop/engine/internal/loop"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"

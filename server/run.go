@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/hookloop/hookloop/internal/engine/act"
-	"github.com/hookloop/hookloop/internal/engine/share"
+	"github.com/hookloop/hookloop/engine/internal/loop/share"
 	"github.com/hookloop/hookloop/internal/globallog"
 	"github.com/hookloop/hookloop/internal/lastsync"
 	"github.com/hookloop/hookloop/internal/overlay"

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/hookloop/hookloop/internal/engine/share"
+	"github.com/hookloop/hookloop/engine/internal/loop/share"
 	"github.com/hookloop/hookloop/internal/transports/budget"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"

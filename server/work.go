@@ -6,7 +6,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/gate"
+	"github.com/hookloop/hookloop/engine/internal/loop/gate"
 	"github.com/hookloop/hookloop/internal/engine/host"
 	"github.com/hookloop/hookloop/internal/engine/report"
 )

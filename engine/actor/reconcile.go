@@ -10,7 +10,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/expectations"
+	"github.com/hookloop/hookloop/engine/internal/loop/expectations"
 	"github.com/hookloop/hookloop/internal/engine/host"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/report"

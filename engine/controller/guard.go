@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
-	"github.com/hookloop/hookloop/engine/mapper"
+	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
-	"github.com/hookloop/hookloop/internal/engine/loop"
+	"github.com/hookloop/hookloop/engine/internal/loop"
 	"github.com/hookloop/hookloop/internal/sleep"
 	"k8s.io/klog/v2"
 )

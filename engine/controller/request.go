@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 )
 
 // Reconciler brings one object to its desired state.

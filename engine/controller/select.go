@@ -5,7 +5,7 @@ import (
 	"reflect"
 
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
-	"github.com/hookloop/hookloop/engine/mapper"
+	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
 	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/labels"
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/internal/engine/host"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/controller"
-	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	"github.com/hookloop/hookloop/server"
 	"github.com/hookloop/hookloop/test/kit"

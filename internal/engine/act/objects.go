@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/expectations"
+	"github.com/hookloop/hookloop/engine/internal/loop/expectations"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

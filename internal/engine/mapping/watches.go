@@ -7,11 +7,11 @@ import (
 	"sync"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/mapper"
+	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
-	"github.com/hookloop/hookloop/internal/engine/loop"
+	"github.com/hookloop/hookloop/engine/internal/loop"
 	"github.com/hookloop/hookloop/internal/engine/shape"
 	"k8s.io/apimachinery/pkg/labels"
 )

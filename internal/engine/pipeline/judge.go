@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/queue"
-	"github.com/hookloop/hookloop/internal/engine/loop"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
+	"github.com/hookloop/hookloop/engine/internal/loop"
 	"k8s.io/klog/v2"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/internal/engine/circuit"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"k8s.io/apimachinery/pkg/runtime/schema"

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/engine/loop"
+	"github.com/hookloop/hookloop/engine/internal/loop"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/shape"
 	"go.opentelemetry.io/otel/attribute"

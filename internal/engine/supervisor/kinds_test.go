@@ -10,7 +10,7 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 )
 
 // TestMetacontrollersCRDsAreEnough: every kind that Metacontroller has is required, and no other.

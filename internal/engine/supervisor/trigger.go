@@ -7,9 +7,9 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
-	"github.com/hookloop/hookloop/internal/engine/loop"
+	"github.com/hookloop/hookloop/engine/internal/loop"
 	"golang.org/x/time/rate"
 	"k8s.io/klog/v2"
 )

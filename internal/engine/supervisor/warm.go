@@ -8,7 +8,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
-	"github.com/hookloop/hookloop/internal/engine/loop"
+	"github.com/hookloop/hookloop/engine/internal/loop"
 	"github.com/hookloop/hookloop/engine/internal/watch/standby"
 	"k8s.io/apimachinery/pkg/labels"
 )

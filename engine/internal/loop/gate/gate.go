@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/hookloop/hookloop/internal/engine/loop"
+	"github.com/hookloop/hookloop/engine/internal/loop"
 )
 
 // Gate is a loop.Gate for the controllers of a process.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/internal/panics"
 	"github.com/hookloop/hookloop/internal/sleep"
 	"k8s.io/klog/v2"

@@ -6,7 +6,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
-	"github.com/hookloop/hookloop/internal/engine/expectations"
+	"github.com/hookloop/hookloop/engine/internal/loop/expectations"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 

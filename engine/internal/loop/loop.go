@@ -18,11 +18,11 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
-	"github.com/hookloop/hookloop/engine/mapper"
+	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
-	"github.com/hookloop/hookloop/internal/engine/share"
+	"github.com/hookloop/hookloop/engine/internal/loop/share"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )

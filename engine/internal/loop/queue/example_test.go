@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"k8s.io/utils/clock"
 )
 

@@ -3,7 +3,7 @@ package loop
 import (
 	"testing"
 
-	"github.com/hookloop/hookloop/internal/engine/share"
+	"github.com/hookloop/hookloop/engine/internal/loop/share"
 )
 
 // TestReturnBetweenTwoRests: a reconcile comes back after the only worker has looked for such ones

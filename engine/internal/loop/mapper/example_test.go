@@ -3,7 +3,7 @@ package mapper_test
 import (
 	"fmt"
 
-	"github.com/hookloop/hookloop/engine/mapper"
+	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
 	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"

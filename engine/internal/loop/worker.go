@@ -6,7 +6,7 @@ import (
 	"runtime/pprof"
 	"sync"
 
-	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/internal/panics"
 	"k8s.io/klog/v2"
 )

@@ -11,7 +11,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
-	"github.com/hookloop/hookloop/internal/engine/expectations"
+	"github.com/hookloop/hookloop/engine/internal/loop/expectations"
 )
 
 // views are views of one store; change wakes the one who awaits.

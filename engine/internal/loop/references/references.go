@@ -14,7 +14,7 @@ import (
 	"container/list"
 	"sync"
 
-	"github.com/hookloop/hookloop/engine/mapper"
+	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
 )

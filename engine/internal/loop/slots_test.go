@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/hookloop/hookloop/engine/mapper"
+	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/queue"
-	"github.com/hookloop/hookloop/internal/engine/loop"
-	"github.com/hookloop/hookloop/internal/engine/share"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
+	"github.com/hookloop/hookloop/engine/internal/loop"
+	"github.com/hookloop/hookloop/engine/internal/loop/share"
 )
 
 // TestSlowKeysHoldNobodyUp: as many keys as there are workers wait for a peer; the others are
