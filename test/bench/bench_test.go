@@ -16,7 +16,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/internal/engine/act"
-	"github.com/hookloop/hookloop/internal/engine/composite"
+	"github.com/hookloop/hookloop/engine/internal/observe/composite"
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/hookloop/hookloop/internal/engine/report"
 	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"

@@ -19,7 +19,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/report"
-	"github.com/hookloop/hookloop/internal/engine/shape"
+	"github.com/hookloop/hookloop/engine/internal/observe/shape"
 	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"

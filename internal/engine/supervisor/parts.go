@@ -8,7 +8,7 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/loop"
-	"github.com/hookloop/hookloop/internal/engine/parts"
+	"github.com/hookloop/hookloop/engine/internal/observe/parts"
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/hookloop/hookloop/internal/engine/report"
 )

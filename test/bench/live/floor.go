@@ -9,7 +9,7 @@ import (
 	"time"
 
 	hookobject "github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/mapping"
+	"github.com/hookloop/hookloop/engine/internal/observe/mapping"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

@@ -14,9 +14,9 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
 	"github.com/hookloop/hookloop/engine/internal/loop"
-	"github.com/hookloop/hookloop/internal/engine/parts"
+	"github.com/hookloop/hookloop/engine/internal/observe/parts"
 	"github.com/hookloop/hookloop/internal/engine/plan"
-	"github.com/hookloop/hookloop/internal/engine/shape"
+	"github.com/hookloop/hookloop/engine/internal/observe/shape"
 	"k8s.io/utils/clock"
 )
 

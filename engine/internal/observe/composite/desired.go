@@ -3,7 +3,7 @@ package composite
 import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/internal/engine/plan"
-	"github.com/hookloop/hookloop/internal/engine/shape"
+	"github.com/hookloop/hookloop/engine/internal/observe/shape"
 )
 
 // Questions returns one question or, during a rolling update, one for each live revision of the

@@ -6,7 +6,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
-	"github.com/hookloop/hookloop/internal/engine/shape"
+	"github.com/hookloop/hookloop/engine/internal/observe/shape"
 )
 
 // stores is a reader with the index of outputs, as the controller's.

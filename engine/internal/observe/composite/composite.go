@@ -14,7 +14,7 @@ import (
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/plan"
-	"github.com/hookloop/hookloop/internal/engine/shape"
+	"github.com/hookloop/hookloop/engine/internal/observe/shape"
 )
 
 // FinalizerPrefix comes before the controller's name in the finalizer of its parents.

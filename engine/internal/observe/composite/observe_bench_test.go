@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/engine/shape"
+	"github.com/hookloop/hookloop/engine/internal/observe/shape"
 )
 
 // BenchmarkObserveAmongForeignObjects observes a parent with one child in a namespace with 9,000
