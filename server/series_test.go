@@ -13,7 +13,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/hookloop/hookloop/engine/internal/loop/share"
 	"github.com/hookloop/hookloop/internal/transports/fallback"
-	"github.com/hookloop/hookloop/internal/transports/middleware"
+	"github.com/hookloop/hookloop/engine/internal/ask/middleware"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"

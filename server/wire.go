@@ -18,7 +18,7 @@ import (
 	"github.com/hookloop/hookloop/internal/transports/budget"
 	"github.com/hookloop/hookloop/internal/transports/fallback"
 	"github.com/hookloop/hookloop/internal/transports/grpc"
-	"github.com/hookloop/hookloop/internal/transports/middleware"
+	"github.com/hookloop/hookloop/engine/internal/ask/middleware"
 	"github.com/hookloop/hookloop/internal/transports/stream"
 	"github.com/hookloop/hookloop/internal/transports/webhook"
 	"go.opentelemetry.io/otel/trace"

@@ -16,7 +16,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
 	"github.com/hookloop/hookloop/engine/internal/observe/composite"
-	"github.com/hookloop/hookloop/internal/engine/customize"
+	"github.com/hookloop/hookloop/engine/internal/ask/customize"
 	"github.com/hookloop/hookloop/engine/internal/observe/decorator"
 	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
 	"github.com/hookloop/hookloop/internal/engine/plan"

@@ -17,10 +17,10 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/change"
-	"github.com/hookloop/hookloop/internal/engine/customize"
+	"github.com/hookloop/hookloop/engine/internal/ask/customize"
 	"github.com/hookloop/hookloop/engine/internal/loop"
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
-	"github.com/hookloop/hookloop/internal/engine/reach"
+	"github.com/hookloop/hookloop/engine/internal/ask/reach"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 )

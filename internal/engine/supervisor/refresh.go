@@ -5,7 +5,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/internal/engine/customize"
+	"github.com/hookloop/hookloop/engine/internal/ask/customize"
 	"github.com/hookloop/hookloop/engine/internal/loop"
 )
 

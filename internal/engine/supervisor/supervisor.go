@@ -23,7 +23,7 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/circuit"
-	"github.com/hookloop/hookloop/internal/engine/customize"
+	"github.com/hookloop/hookloop/engine/internal/ask/customize"
 	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
 	"github.com/hookloop/hookloop/engine/internal/loop"
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
