@@ -11,7 +11,7 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/host"
-	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/engine/internal/plan"
 	"k8s.io/klog/v2"
 )
 

@@ -8,8 +8,8 @@ import (
 	"reflect"
 
 	"github.com/hookloop/hookloop/internal/engine/act"
-	"github.com/hookloop/hookloop/internal/engine/merge"
-	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/engine/internal/plan/merge"
+	"github.com/hookloop/hookloop/engine/internal/plan"
 )
 
 // SetStatus changes the status of an object that was read: change sets fields of a copy of it, and

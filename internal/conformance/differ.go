@@ -12,7 +12,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/merge"
+	"github.com/hookloop/hookloop/engine/internal/plan/merge"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/merge"
+	"github.com/hookloop/hookloop/engine/internal/plan/merge"
 	"github.com/hookloop/hookloop/internal/memapi"
 	"k8s.io/klog/v2"
 )

@@ -18,7 +18,7 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/observe/decorator"
 	"github.com/hookloop/hookloop/engine/internal/observe/mapping"
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
-	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/internal/engine/report"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
 	"github.com/hookloop/hookloop/internal/memapi"

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/merge"
+	"github.com/hookloop/hookloop/engine/internal/plan/merge"
 )
 
 // FieldManagers returns the field managers that own a field of an object beside the engine, from a

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/engine/internal/plan"
 	"k8s.io/apimachinery/pkg/types"
 )
 

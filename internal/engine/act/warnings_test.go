@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/engine/internal/plan"
 	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"

@@ -8,7 +8,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/engine/internal/plan"
 )
 
 // lastQuestion identifies the parent of the last question about a key. The zero value is no

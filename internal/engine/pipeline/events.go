@@ -6,7 +6,7 @@ import (
 	"hash/maphash"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/internal/engine/report"
 	"k8s.io/klog/v2"
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/engine/internal/plan"
 )
 
 // report writes the parent: labels and annotations, status, or the removal of the finalizer. If a

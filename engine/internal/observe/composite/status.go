@@ -3,7 +3,7 @@ package composite
 import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/engine/internal/plan"
 )
 
 // ownsStatus reports whether the hook's status replaces the parents' status without a new

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/engine/internal/plan"
 )
 
 // TestHugeMapKeyIsNotRead has objects that a user has marked with a map key: a huge one is not

@@ -2,7 +2,7 @@ package shape
 
 import (
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/engine/internal/plan"
 )
 
 // DecoratorAnnotation names the decorator controller that an attachment belongs to (compatibility:

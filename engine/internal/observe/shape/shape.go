@@ -17,7 +17,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
-	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/engine/internal/plan"
 )
 
 // Shape is one kind of lambda controller. Its methods depend on their arguments and on the views

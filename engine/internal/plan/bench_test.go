@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/engine/internal/plan"
 )
 
 const deployments = `children: [{apiVersion: apps/v1, kind: Deployment, resource: deployments, method: InPlace}]`

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/merge"
+	"github.com/hookloop/hookloop/engine/internal/plan/merge"
 )
 
 // Make decides the writes of one sync: deletes first, then creates and updates in the hook's order.

@@ -4,7 +4,7 @@ import (
 	"maps"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/rollout"
+	"github.com/hookloop/hookloop/engine/internal/plan/rollout"
 )
 
 // Revisions are the revisions of a parent in one sync, and the metadata of new ones.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/rollout"
+	"github.com/hookloop/hookloop/engine/internal/plan/rollout"
 )
 
 // Desired is the desired state of one sync, after the shape has merged the answers.

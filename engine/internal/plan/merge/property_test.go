@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/merge"
+	"github.com/hookloop/hookloop/engine/internal/plan/merge"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/rollout"
+	"github.com/hookloop/hookloop/engine/internal/plan/rollout"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/hookloop/hookloop/internal/engine/merge"
+	"github.com/hookloop/hookloop/engine/internal/plan/merge"
 	"github.com/hookloop/hookloop/internal/heaptest"
 	"github.com/hookloop/hookloop/internal/jsonmap"
 )

@@ -3,7 +3,7 @@ package plan
 import (
 	"strings"
 
-	"github.com/hookloop/hookloop/internal/engine/merge"
+	"github.com/hookloop/hookloop/engine/internal/plan/merge"
 )
 
 // Difference is a difference between two objects at one field.
