@@ -3,7 +3,7 @@ package server
 import (
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/echoes"
+	"github.com/hookloop/hookloop/engine/internal/act/echoes"
 	"github.com/prometheus/client_golang/prometheus"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/internal/loop"
 	"go.uber.org/goleak"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

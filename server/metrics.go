@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/hookloop/hookloop/internal/lastsync"
 	"github.com/prometheus/client_golang/prometheus"

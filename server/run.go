@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/internal/loop/share"
 	"github.com/hookloop/hookloop/internal/globallog"
 	"github.com/hookloop/hookloop/internal/lastsync"

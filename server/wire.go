@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/engine/act"
-	"github.com/hookloop/hookloop/internal/engine/circuit"
+	"github.com/hookloop/hookloop/engine/internal/act"
+	"github.com/hookloop/hookloop/engine/internal/act/circuit"
 	"github.com/hookloop/hookloop/internal/engine/host"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/internal/engine/report"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/engine/internal/act"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/api/equality"

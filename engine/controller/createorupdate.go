@@ -4,7 +4,7 @@ import (
 	"context"
 	"reflect"
 
-	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/engine/internal/act"
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/engine/internal/act"
 )
 
 // ErrConflict reports that a write met a newer object than the one that the reconciler has read.

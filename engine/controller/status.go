@@ -7,7 +7,7 @@ import (
 	"maps"
 	"reflect"
 
-	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/internal/plan/merge"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 )

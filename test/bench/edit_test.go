@@ -13,7 +13,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
-	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/internal/engine/report"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/controller"
-	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/server"
 	"github.com/hookloop/hookloop/test/kit"
 	corev1 "k8s.io/api/core/v1"

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/test/kit"
 	"go.opentelemetry.io/otel/trace/noop"

@@ -12,7 +12,7 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/internal/loop"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"go.opentelemetry.io/otel/trace/noop"

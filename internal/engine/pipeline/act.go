@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hookloop/hookloop/internal/engine/act"
-	"github.com/hookloop/hookloop/internal/engine/circuit"
+	"github.com/hookloop/hookloop/engine/internal/act"
+	"github.com/hookloop/hookloop/engine/internal/act/circuit"
 	"github.com/hookloop/hookloop/engine/internal/loop"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 )

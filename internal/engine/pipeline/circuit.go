@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/circuit"
+	"github.com/hookloop/hookloop/engine/internal/act/circuit"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/internal/engine/report"
 )

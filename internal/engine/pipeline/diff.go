@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/circuit"
+	"github.com/hookloop/hookloop/engine/internal/act/circuit"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/circuit"
+	"github.com/hookloop/hookloop/engine/internal/act/circuit"
 )
 
 // explain returns the message of an opened circuit.

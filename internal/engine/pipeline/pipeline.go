@@ -21,7 +21,7 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/change"
-	"github.com/hookloop/hookloop/internal/engine/circuit"
+	"github.com/hookloop/hookloop/engine/internal/act/circuit"
 	"github.com/hookloop/hookloop/engine/internal/loop"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/internal/panics"

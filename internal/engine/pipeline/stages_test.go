@@ -15,7 +15,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
-	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/internal/observe/composite"
 	"github.com/hookloop/hookloop/engine/internal/observe/decorator"
 	"github.com/hookloop/hookloop/internal/engine/pipeline"

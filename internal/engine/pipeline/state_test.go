@@ -11,7 +11,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/circuit"
+	"github.com/hookloop/hookloop/engine/internal/act/circuit"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )

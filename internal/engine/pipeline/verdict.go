@@ -8,7 +8,7 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
-	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
 	"github.com/hookloop/hookloop/internal/panics"

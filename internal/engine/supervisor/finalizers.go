@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"

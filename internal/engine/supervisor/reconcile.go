@@ -10,7 +10,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/change"
 	"github.com/hookloop/hookloop/engine/internal/loop"
 	"github.com/hookloop/hookloop/internal/engine/report"

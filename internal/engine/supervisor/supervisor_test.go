@@ -20,7 +20,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
-	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
 	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
 	"github.com/hookloop/hookloop/engine/internal/loop"

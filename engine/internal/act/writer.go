@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/echoes"
+	"github.com/hookloop/hookloop/engine/internal/act/echoes"
 	"github.com/hookloop/hookloop/engine/internal/loop/expectations"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/internal/jsonmap"
