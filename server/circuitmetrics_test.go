@@ -7,7 +7,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/act/circuit"
-	"github.com/hookloop/hookloop/internal/engine/pipeline"
+	"github.com/hookloop/hookloop/engine/internal/pipeline"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/runtime/schema"

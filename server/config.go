@@ -14,7 +14,7 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/internal/ask/customize"
-	"github.com/hookloop/hookloop/internal/engine/host"
+	"github.com/hookloop/hookloop/engine/internal/host"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/internal/transports/gateway/auth"
 	"github.com/hookloop/hookloop/internal/transports/inproc"

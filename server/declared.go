@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/internal/engine/pipeline"
-	"github.com/hookloop/hookloop/internal/engine/supervisor"
+	"github.com/hookloop/hookloop/engine/internal/pipeline"
+	"github.com/hookloop/hookloop/engine/internal/supervisor"
 	"github.com/hookloop/hookloop/internal/filewatch"
 	"github.com/hookloop/hookloop/internal/manifests"
 	"github.com/hookloop/hookloop/internal/overlay"

@@ -3,7 +3,7 @@ package server
 import (
 	"time"
 
-	"github.com/hookloop/hookloop/internal/engine/pipeline"
+	"github.com/hookloop/hookloop/engine/internal/pipeline"
 	"github.com/hookloop/hookloop/internal/lastsync"
 )
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/engine/host"
-	"github.com/hookloop/hookloop/internal/engine/pipeline"
+	"github.com/hookloop/hookloop/engine/internal/host"
+	"github.com/hookloop/hookloop/engine/internal/pipeline"
 	"github.com/hookloop/hookloop/internal/lastsync"
 	"go.opentelemetry.io/otel/trace"
 )

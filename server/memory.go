@@ -8,7 +8,7 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
-	"github.com/hookloop/hookloop/internal/engine/pipeline"
+	"github.com/hookloop/hookloop/engine/internal/pipeline"
 	"github.com/hookloop/hookloop/internal/transports/budget"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/resource"

@@ -3,7 +3,7 @@ package server
 import (
 	"context"
 
-	"github.com/hookloop/hookloop/internal/engine/supervisor"
+	"github.com/hookloop/hookloop/engine/internal/supervisor"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"

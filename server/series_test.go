@@ -10,7 +10,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/internal/engine/pipeline"
+	"github.com/hookloop/hookloop/engine/internal/pipeline"
 	"github.com/hookloop/hookloop/engine/internal/loop/share"
 	"github.com/hookloop/hookloop/internal/transports/fallback"
 	"github.com/hookloop/hookloop/engine/internal/ask/middleware"

@@ -2,7 +2,7 @@ package server
 
 import (
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/engine/host"
+	"github.com/hookloop/hookloop/engine/internal/host"
 	"golang.org/x/time/rate"
 )
 

@@ -7,8 +7,8 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/loop/gate"
-	"github.com/hookloop/hookloop/internal/engine/host"
-	"github.com/hookloop/hookloop/internal/engine/report"
+	"github.com/hookloop/hookloop/engine/internal/host"
+	"github.com/hookloop/hookloop/engine/internal/report"
 )
 
 // Work lets the controllers of a process take one key at a time, and finds out when nothing is left

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/controller"
-	"github.com/hookloop/hookloop/internal/engine/host"
+	"github.com/hookloop/hookloop/engine/internal/host"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )

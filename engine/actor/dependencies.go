@@ -8,7 +8,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/report"
+	"github.com/hookloop/hookloop/engine/internal/report"
 	"github.com/hookloop/hookloop/internal/panics"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )

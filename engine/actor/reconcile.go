@@ -11,9 +11,9 @@ import (
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/loop/expectations"
-	"github.com/hookloop/hookloop/internal/engine/host"
+	"github.com/hookloop/hookloop/engine/internal/host"
 	"github.com/hookloop/hookloop/engine/internal/plan"
-	"github.com/hookloop/hookloop/internal/engine/report"
+	"github.com/hookloop/hookloop/engine/internal/report"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 

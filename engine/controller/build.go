@@ -12,7 +12,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
-	"github.com/hookloop/hookloop/internal/engine/host"
+	"github.com/hookloop/hookloop/engine/internal/host"
 	"github.com/hookloop/hookloop/engine/internal/loop"
 	"github.com/hookloop/hookloop/engine/internal/loop/references"
 	"github.com/hookloop/hookloop/internal/panics"

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/controller"
-	"github.com/hookloop/hookloop/internal/engine/host"
+	"github.com/hookloop/hookloop/engine/internal/host"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/change"
-	"github.com/hookloop/hookloop/internal/engine/host"
+	"github.com/hookloop/hookloop/engine/internal/host"
 	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/internal/engine/host"
+	"github.com/hookloop/hookloop/engine/internal/host"
 )
 
 // triggers is the Source of Triggers.

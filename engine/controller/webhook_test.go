@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/controller"
-	"github.com/hookloop/hookloop/internal/engine/host"
+	"github.com/hookloop/hookloop/engine/internal/host"
 )
 
 // post sends a body to a webhook, and returns the status and the text of the response.

@@ -12,7 +12,7 @@ import (
 	"github.com/go-logr/logr/testr"
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/internal/loop/gate"
-	"github.com/hookloop/hookloop/internal/engine/host"
+	"github.com/hookloop/hookloop/engine/internal/host"
 	"github.com/hookloop/hookloop/internal/memapi"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"

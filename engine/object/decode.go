@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/hookloop/hookloop/internal/jsonmap"
+	"github.com/hookloop/hookloop/engine/internal/jsonmap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"

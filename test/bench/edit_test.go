@@ -14,7 +14,7 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/act"
-	"github.com/hookloop/hookloop/internal/engine/report"
+	"github.com/hookloop/hookloop/engine/internal/report"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 )

@@ -11,7 +11,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/actor"
 	"github.com/hookloop/hookloop/engine/controller"
-	"github.com/hookloop/hookloop/internal/engine/host"
+	"github.com/hookloop/hookloop/engine/internal/host"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
 	"github.com/prometheus/client_golang/prometheus"

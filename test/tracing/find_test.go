@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookloop/hookloop/internal/engine/report"
+	"github.com/hookloop/hookloop/engine/internal/report"
 	reading "github.com/hookloop/hookloop/internal/jaeger"
 	"github.com/hookloop/hookloop/test/serve"
 )

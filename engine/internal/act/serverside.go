@@ -13,7 +13,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan/merge"
 	"github.com/hookloop/hookloop/engine/internal/plan"
-	"github.com/hookloop/hookloop/internal/jsonmap"
+	"github.com/hookloop/hookloop/engine/internal/jsonmap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"

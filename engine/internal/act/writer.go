@@ -11,7 +11,7 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/act/echoes"
 	"github.com/hookloop/hookloop/engine/internal/loop/expectations"
 	"github.com/hookloop/hookloop/engine/internal/plan"
-	"github.com/hookloop/hookloop/internal/jsonmap"
+	"github.com/hookloop/hookloop/engine/internal/jsonmap"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"

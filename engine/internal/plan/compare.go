@@ -3,7 +3,7 @@ package plan
 import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan/merge"
-	"github.com/hookloop/hookloop/internal/jsonmap"
+	"github.com/hookloop/hookloop/engine/internal/jsonmap"
 )
 
 // comparison is an observed child beside its desired state.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/jsonmap"
+	"github.com/hookloop/hookloop/engine/internal/jsonmap"
 )
 
 // maxAnnotations is the API server's limit for all annotations of an object, in bytes.

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/mentions"
+	"github.com/hookloop/hookloop/engine/internal/mentions"
 )
 
 // partOf returns the question about a part of a parent.

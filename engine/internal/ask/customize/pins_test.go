@@ -10,7 +10,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
-	"github.com/hookloop/hookloop/internal/mentions"
+	"github.com/hookloop/hookloop/engine/internal/mentions"
 )
 
 // TestRelatedObjectsAreNeverLeftOut lets go of a parent between the moment at which its related

@@ -14,7 +14,7 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
-	"github.com/hookloop/hookloop/internal/engine/storytest"
+	"github.com/hookloop/hookloop/engine/internal/storytest"
 	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
 	"golang.org/x/tools/txtar"
 	"sigs.k8s.io/yaml"

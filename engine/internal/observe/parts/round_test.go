@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/mentions"
+	"github.com/hookloop/hookloop/engine/internal/mentions"
 )
 
 // done is the end of a sync that leaves nothing to do.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/internal/plan/merge"
 	"github.com/hookloop/hookloop/internal/heaptest"
-	"github.com/hookloop/hookloop/internal/jsonmap"
+	"github.com/hookloop/hookloop/engine/internal/jsonmap"
 )
 
 func TestEqual(t *testing.T) {

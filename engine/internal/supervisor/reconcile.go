@@ -13,7 +13,7 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/change"
 	"github.com/hookloop/hookloop/engine/internal/loop"
-	"github.com/hookloop/hookloop/internal/engine/report"
+	"github.com/hookloop/hookloop/engine/internal/report"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/klog/v2"

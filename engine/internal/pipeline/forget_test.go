@@ -13,7 +13,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/plan"
-	"github.com/hookloop/hookloop/internal/mentions"
+	"github.com/hookloop/hookloop/engine/internal/mentions"
 	"k8s.io/apimachinery/pkg/types"
 )
 

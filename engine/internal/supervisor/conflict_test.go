@@ -8,7 +8,7 @@ import (
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/internal/engine/pipeline"
+	"github.com/hookloop/hookloop/engine/internal/pipeline"
 )
 
 const frontSpec = `{"generateSelector":true,"parentResource":{"apiVersion":"example.com/v1","resource":"webs",

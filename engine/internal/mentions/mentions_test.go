@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/internal/mentions"
+	"github.com/hookloop/hookloop/engine/internal/mentions"
 )
 
 type node struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/internal/plan"
-	"github.com/hookloop/hookloop/internal/engine/report"
+	"github.com/hookloop/hookloop/engine/internal/report"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
 	"github.com/hookloop/hookloop/internal/panics"
 	corev1 "k8s.io/api/core/v1"

@@ -7,7 +7,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/internal/engine/pipeline"
+	"github.com/hookloop/hookloop/engine/internal/pipeline"
 )
 
 // TestEcho checks which causes show nothing but the writes of the last sync. That has created two

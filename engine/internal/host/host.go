@@ -21,7 +21,7 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
 	"github.com/hookloop/hookloop/engine/internal/loop/expectations"
 	"github.com/hookloop/hookloop/engine/internal/loop"
-	"github.com/hookloop/hookloop/internal/engine/report"
+	"github.com/hookloop/hookloop/engine/internal/report"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"

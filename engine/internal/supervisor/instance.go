@@ -19,7 +19,7 @@ import (
 	"github.com/hookloop/hookloop/engine/change"
 	"github.com/hookloop/hookloop/engine/internal/ask/customize"
 	"github.com/hookloop/hookloop/engine/internal/loop"
-	"github.com/hookloop/hookloop/internal/engine/pipeline"
+	"github.com/hookloop/hookloop/engine/internal/pipeline"
 	"github.com/hookloop/hookloop/engine/internal/ask/reach"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"

@@ -9,8 +9,8 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/loop"
 	"github.com/hookloop/hookloop/engine/internal/observe/parts"
-	"github.com/hookloop/hookloop/internal/engine/pipeline"
-	"github.com/hookloop/hookloop/internal/engine/report"
+	"github.com/hookloop/hookloop/engine/internal/pipeline"
+	"github.com/hookloop/hookloop/engine/internal/report"
 )
 
 // partedShape is a Shape with parents that are reconciled in parts.

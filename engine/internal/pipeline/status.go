@@ -7,7 +7,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan"
-	"github.com/hookloop/hookloop/internal/engine/report"
+	"github.com/hookloop/hookloop/engine/internal/report"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 )

@@ -18,7 +18,7 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/internal/plan"
-	"github.com/hookloop/hookloop/internal/engine/report"
+	"github.com/hookloop/hookloop/engine/internal/report"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
 	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
 	"go.opentelemetry.io/otel/trace"
