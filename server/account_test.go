@@ -3,7 +3,7 @@ package server
 import (
 	"testing"
 
-	"github.com/hookloop/hookloop/internal/transports/budget"
+	"github.com/hookloop/hookloop/internal/budget"
 )
 
 // TestPlansHaveAShare has a pipeline shrink when it uses more than the share.

@@ -9,7 +9,7 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/internal/pipeline"
-	"github.com/hookloop/hookloop/internal/transports/budget"
+	"github.com/hookloop/hookloop/internal/budget"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/clock"

@@ -3,8 +3,8 @@ package server
 import (
 	"fmt"
 
-	"github.com/hookloop/hookloop/internal/recording"
-	"github.com/hookloop/hookloop/internal/transports/budget"
+	"github.com/hookloop/hookloop/transports/recording"
+	"github.com/hookloop/hookloop/internal/budget"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"k8s.io/apimachinery/pkg/api/resource"

@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/hookloop/hookloop/internal/transports/endpoint"
+	"github.com/hookloop/hookloop/transports/internal/endpoint"
 )
 
 // resolver is the file with a Pod's search path.

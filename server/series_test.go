@@ -12,7 +12,7 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/pipeline"
 	"github.com/hookloop/hookloop/engine/internal/loop/share"
-	"github.com/hookloop/hookloop/internal/transports/fallback"
+	"github.com/hookloop/hookloop/transports/fallback"
 	"github.com/hookloop/hookloop/engine/internal/ask/middleware"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"

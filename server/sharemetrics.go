@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/internal/loop/share"
-	"github.com/hookloop/hookloop/internal/transports/budget"
+	"github.com/hookloop/hookloop/internal/budget"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )

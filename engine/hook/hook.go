@@ -6,7 +6,7 @@
 // the shapes from the cache; answers come from outside and are not trusted: package plan validates
 // them.
 //
-// A Hook is safe for concurrent use. Package internal/transports/transporttest holds the suite that
+// A Hook is safe for concurrent use. Package transports/transporttest holds the suite that
 // every transport passes.
 package hook
 

@@ -17,7 +17,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
-	"github.com/hookloop/hookloop/internal/transports/codec"
+	"github.com/hookloop/hookloop/transports/codec"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"

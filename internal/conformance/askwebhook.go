@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/transports/webhook"
+	"github.com/hookloop/hookloop/transports/webhook"
 )
 
 // webhookClient posts questions and keeps the response as it came: net/http would decompress it,

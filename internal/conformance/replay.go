@@ -11,7 +11,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/recording"
+	"github.com/hookloop/hookloop/transports/recording"
 	"google.golang.org/grpc/codes"
 )
 

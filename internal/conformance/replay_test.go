@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/recording"
+	"github.com/hookloop/hookloop/transports/recording"
 )
 
 // record writes the recording of a hook's answer about the subject of some files.

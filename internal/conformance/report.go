@@ -10,7 +10,7 @@ import (
 	"unicode"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/transports/webhook"
+	"github.com/hookloop/hookloop/transports/webhook"
 )
 
 const (

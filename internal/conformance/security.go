@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/transports/endpoint"
+	"github.com/hookloop/hookloop/transports/internal/endpoint"
 )
 
 // Security is the trust and the credentials of the calls. All fields but Insecure and ServerName

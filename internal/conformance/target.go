@@ -13,8 +13,8 @@ import (
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
-	enginegrpc "github.com/hookloop/hookloop/internal/transports/grpc"
-	"github.com/hookloop/hookloop/internal/transports/webhook"
+	enginegrpc "github.com/hookloop/hookloop/transports/grpc"
+	"github.com/hookloop/hookloop/transports/webhook"
 )
 
 // The transports, as reports name them.

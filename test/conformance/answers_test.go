@@ -22,7 +22,7 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
 	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
-	"github.com/hookloop/hookloop/internal/transports/webhook"
+	"github.com/hookloop/hookloop/transports/webhook"
 	"github.com/hookloop/hookloop/test/cluster"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"

@@ -17,7 +17,7 @@ import (
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/protocol/grpctest"
 	"github.com/hookloop/hookloop/internal/protocol/tlstest"
-	"github.com/hookloop/hookloop/internal/transports/gateway/auth"
+	"github.com/hookloop/hookloop/transports/gateway/internal/auth"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
 	"google.golang.org/grpc"

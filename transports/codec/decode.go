@@ -1,0 +1,248 @@
+package codec
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	mapv1 "github.com/hookloop/hookloop/gen/hookloop/map/v1"
+	"github.com/hookloop/hookloop/transports/internal/endpoint"
+	"google.golang.org/protobuf/proto"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Derived keeps a value for a list of desired objects that consecutive responses share.
+type Derived interface {
+	Load() any
+	Store(any)
+}
+
+// Answer decodes a response of any method. The error names the invalid field.
+func Answer(response proto.Message) (*hook.Answer, error) { return AnswerAgain(response, nil) }
+
+// AnswerAgain decodes a response with desired objects that may be those of an earlier one. They are
+// decoded once, and kept in derived; nil keeps nothing.
+func AnswerAgain(response proto.Message, derived Derived) (*hook.Answer, error) {
+	d := decoder{derived}
+	switch r := response.(type) {
+	case *compositev1.SyncResponse:
+		return d.answer(r, r.Status, "children", r.GetChildren())
+	case *compositev1.FinalizeResponse:
+		return withFinalized(r)(d.answer(r, r.Status, "children", r.GetChildren()))
+	case *decoratorv1.SyncResponse:
+		return d.decoration(r, r.Status)
+	case *decoratorv1.FinalizeResponse:
+		return withFinalized(r)(d.decoration(r, r.Status))
+	case *mapv1.FinalizeResponse:
+		return withFinalized(r)(d.mapping(r))
+	case mapped:
+		return d.mapping(r)
+	case customized:
+		return decodeCustomization(r)
+	default:
+		return nil, fmt.Errorf("got a response of type %T, expected one of a hook service", response)
+	}
+}
+
+// withFinalized adds the field that only responses to Finalize have.
+func withFinalized(r interface{ GetFinalized() bool }) func(*hook.Answer, error) (*hook.Answer, error) {
+	return func(a *hook.Answer, err error) (*hook.Answer, error) {
+		if err == nil {
+			a.Finalized = r.GetFinalized()
+		}
+		return a, err
+	}
+}
+
+// decoder decodes one response.
+type decoder struct{ derived Derived }
+
+// desired is the decoded list of desired objects. Answers share it, so it must not be changed.
+type desired struct {
+	bodies []json.RawMessage
+	states []hook.ChildState
+}
+
+// desired decodes a list of desired objects, unless it is known. field is its name.
+func (d decoder) desired(field string, objects []*hookv1.DesiredObject) (*desired, error) {
+	if d.derived != nil {
+		if known, ok := d.derived.Load().(*desired); ok {
+			return known, nil
+		}
+	}
+	out := &desired{bodies: make([]json.RawMessage, 0, len(objects)), states: states(objects)}
+	for i, o := range objects {
+		body, err := body(o)
+		if err != nil {
+			return nil, fmt.Errorf("%s[%d]: %w", field, i, err)
+		}
+		out.bodies = append(out.bodies, body)
+	}
+	if d.derived != nil {
+		d.derived.Store(out)
+	}
+	return out, nil
+}
+
+// detailed is the common part of all responses to Sync and Finalize.
+type detailed interface {
+	GetDetails() *hookv1.ResponseDetails
+}
+
+// decoration is the common part of a decorator's responses to Sync and Finalize.
+type decoration interface {
+	detailed
+	GetAttachments() []*hookv1.DesiredObject
+	GetLabels() *decoratorv1.KeyPatch
+	GetAnnotations() *decoratorv1.KeyPatch
+}
+
+func (d decoder) decoration(r decoration, status []byte) (*hook.Answer, error) {
+	a, err := d.answer(r, status, "attachments", r.GetAttachments())
+	if err != nil {
+		return nil, err
+	}
+	if a.Labels, err = decodePatch(r.GetLabels()); err != nil {
+		return nil, fmt.Errorf("labels: %w", err)
+	}
+	if a.Annotations, err = decodePatch(r.GetAnnotations()); err != nil {
+		return nil, fmt.Errorf("annotations: %w", err)
+	}
+	return a, nil
+}
+
+// mapped is the common part of a map hook's responses.
+type mapped interface {
+	detailed
+	GetOutputs() []*hookv1.DesiredObject
+}
+
+func (d decoder) mapping(r mapped) (*hook.Answer, error) {
+	if n := len(r.GetDetails().GetConditions()); n > 0 {
+		return nil, fmt.Errorf("details.conditions has %d conditions, expected none: %s", n, statusIsAggregated)
+	}
+	return d.answer(r, nil, "outputs", r.GetOutputs())
+}
+
+// statusIsAggregated is the reason for which a map hook's answer must not set the parent's status.
+const statusIsAggregated = "the status of a MapController's parent is computed from its inputs and outputs"
+
+// answer decodes the common part of all answers. field is the name of the desired objects.
+func (d decoder) answer(
+	r detailed, status []byte, field string, objects []*hookv1.DesiredObject,
+) (*hook.Answer, error) {
+	a := &hook.Answer{}
+	switch {
+	case len(status) == 0 || string(status) == "null":
+	case !json.Valid(status):
+		return nil, fmt.Errorf("status begins with %q, expected a JSON object",
+			endpoint.Excerpt(status[:min(len(status), 20)]))
+	default:
+		a.Status = status
+	}
+	if err := checkStatus(status); err != nil {
+		return nil, err
+	}
+	desired, err := d.desired(field, objects)
+	if err != nil {
+		return nil, err
+	}
+	a.Children, a.States = slices.Clip(desired.bodies), slices.Clip(desired.states)
+	details := r.GetDetails()
+	if resync := details.GetResyncAfter(); resync != nil {
+		a.ResyncAfter = resync.AsDuration()
+		if a.ResyncAfter < 0 {
+			return nil, fmt.Errorf("resync_after is %s, expected 0 or more", a.ResyncAfter.Round(time.Millisecond))
+		}
+	}
+	return a, decodeDetails(a, details)
+}
+
+// body returns the JSON of a desired object, or "null" if the message has none; package plan
+// rejects that with the object's index.
+func body(d *hookv1.DesiredObject) (json.RawMessage, error) {
+	switch e := d.GetEncoding(); {
+	case e != hookv1.Encoding_ENCODING_UNSPECIFIED && e != hookv1.Encoding_ENCODING_JSON:
+		return nil, fmt.Errorf("encoding is %s, expected ENCODING_JSON", e)
+	case len(d.GetBody()) == 0:
+		return json.RawMessage("null"), nil
+	}
+	return d.GetBody(), nil
+}
+
+// decodePatch returns a map in which nil removes a key.
+func decodePatch(p *decoratorv1.KeyPatch) (map[string]*string, error) {
+	if len(p.GetSet()) == 0 && len(p.GetRemove()) == 0 {
+		return nil, nil
+	}
+	out := make(map[string]*string, len(p.GetSet())+len(p.GetRemove()))
+	for key, value := range p.GetSet() {
+		out[key] = &value
+	}
+	for _, key := range p.GetRemove() {
+		if out[key] != nil {
+			return nil, fmt.Errorf("%q is both set and removed, expected one of them", endpoint.Excerpt([]byte(key)))
+		}
+		out[key] = nil
+	}
+	return out, nil
+}
+
+// customized is a response to Customize of either service.
+type customized interface {
+	GetRelatedResources() []*hookv1.RelatedResourceRule
+}
+
+func decodeCustomization(r customized) (*hook.Answer, error) {
+	related, err := decodeRules("related_resources", r.GetRelatedResources())
+	return &hook.Answer{Related: related}, err
+}
+
+// decodeRules decodes related resource rules. field is the name of their list.
+func decodeRules(field string, list []*hookv1.RelatedResourceRule) ([]hook.RelatedRule, error) {
+	var out []hook.RelatedRule
+	for i, rule := range list {
+		labels, err := decodeSelector(rule.GetLabelSelector())
+		if err != nil {
+			return nil, fmt.Errorf("%s[%d].label_selector.%w", field, i, err)
+		}
+		namespaces, err := decodeSelector(rule.GetNamespaceSelector())
+		if err != nil {
+			return nil, fmt.Errorf("%s[%d].namespace_selector.%w", field, i, err)
+		}
+		out = append(out, hook.RelatedRule{
+			APIVersion: rule.GetApiVersion(), Resource: rule.GetResource(), LabelSelector: labels, NamespaceSelector: namespaces,
+			Namespace: rule.GetNamespace(), Names: rule.GetNames(), Name: rule.GetName(),
+		})
+	}
+	return out, nil
+}
+
+var operators = map[hookv1.LabelSelectorRequirement_Operator]metav1.LabelSelectorOperator{
+	hookv1.LabelSelectorRequirement_OPERATOR_IN:             metav1.LabelSelectorOpIn,
+	hookv1.LabelSelectorRequirement_OPERATOR_NOT_IN:         metav1.LabelSelectorOpNotIn,
+	hookv1.LabelSelectorRequirement_OPERATOR_EXISTS:         metav1.LabelSelectorOpExists,
+	hookv1.LabelSelectorRequirement_OPERATOR_DOES_NOT_EXIST: metav1.LabelSelectorOpDoesNotExist,
+}
+
+// decodeSelector returns a Kubernetes label selector as JSON, or nil if there is none.
+func decodeSelector(s *hookv1.LabelSelector) (json.RawMessage, error) {
+	if s == nil {
+		return nil, nil
+	}
+	out := metav1.LabelSelector{MatchLabels: s.GetMatchLabels()}
+	for i, e := range s.GetMatchExpressions() {
+		operator, err := decodeEnum(fmt.Sprintf("match_expressions[%d].operator", i), e.GetOperator(), operators)
+		if err != nil {
+			return nil, err
+		}
+		out.MatchExpressions = append(out.MatchExpressions,
+			metav1.LabelSelectorRequirement{Key: e.GetKey(), Operator: operator, Values: e.GetValues()})
+	}
+	return json.Marshal(out)
+}

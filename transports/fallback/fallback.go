@@ -1,0 +1,215 @@
+// Package fallback composes two hooks into one: a preferred one, and a fallback that answers while
+// the preferred hook is unreachable or does not serve the operation.
+//
+// It opens no connection: the transports of the two hooks do. Every question gets the answer of one
+// hook. The two are asked one after the other, within one timeout. Which of them answers is decided
+// for all hooks of a controller together, and for an operation that the preferred hook does not
+// serve. It changes rarely, because the two may answer differently: see state. Parents are synced
+// again when it changes.
+//
+// A composed hook is safe for concurrent use. It passes package transporttest's suite with either
+// hook answering.
+package fallback
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/transports/internal/endpoint"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Side is one of the two transports. Name is its field of a hook's spec.
+type Side struct {
+	Name string
+	Open hook.Opener
+}
+
+// Transport opens hooks that have both transports. Hooks of one controller with the same preferred
+// field change sides together. A Transport is safe for concurrent use.
+type Transport struct {
+	Preferred, Fallback Side
+	// Metrics count answers by transport; may be nil.
+	Metrics *Metrics
+
+	mu    sync.Mutex // guards lines and their users
+	lines map[string]*line
+}
+
+// Open opens both hooks. s.Field is an object with the fields of both. The error names the field.
+func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(s.Field, &fields); err != nil {
+		return nil, err
+	}
+	p := &pair{
+		op: s.Op, observer: s.Observer,
+		preferred: side{name: t.Preferred.Name}, fallback: side{name: t.Fallback.Name},
+		controller: string(s.Kind) + "/" + s.ControllerName, metrics: t.Metrics,
+	}
+	p.line = t.share(s, fields[t.Preferred.Name])
+	if err := t.open(p, s, fields); err != nil {
+		t.release(p.line)
+		return nil, err
+	}
+	p.line.join(p)
+	return &hook.Opened{
+		Hook: p, Address: p.address(), Timeout: p.timeout,
+		Forget: func(parent types.UID, part string) {
+			p.preferred.forget(parent, part)
+			p.fallback.forget(parent, part)
+		},
+		Close: func() error {
+			p.line.leave(p)
+			t.release(p.line)
+			return errors.Join(p.preferred.close(), p.fallback.close())
+		},
+	}, nil
+}
+
+// open opens the two hooks of a pair and divides the timeout.
+func (t *Transport) open(p *pair, s hook.Settings, fields map[string]json.RawMessage) error {
+	preferred, fallback := s, s
+	preferred.Field, fallback.Field = fields[t.Preferred.Name], fields[t.Fallback.Name]
+	preferred.Observer, fallback.Observer = p, nil
+	var err error
+	if p.preferred.Opened, err = t.Preferred.open(preferred); err != nil {
+		return err
+	}
+	if p.fallback.Opened, err = t.Fallback.open(fallback); err != nil {
+		return errors.Join(err, p.preferred.close())
+	}
+	p.divide(p.preferred.Timeout, p.fallback.Timeout)
+	return nil
+}
+
+// open opens the hook of one transport.
+func (s Side) open(settings hook.Settings) (*hook.Opened, error) {
+	if settings.Field == nil {
+		return nil, fmt.Errorf("%s: is missing; expected both transports", s.Name)
+	}
+	opened, err := s.Open(settings)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Name, err)
+	}
+	return opened, nil
+}
+
+// side is one of the two hooks of a pair.
+type side struct {
+	name string
+	*hook.Opened
+}
+
+func (s side) forget(parent types.UID, part string) {
+	if s.Forget != nil {
+		s.Forget(parent, part)
+	}
+}
+
+func (s side) close() error {
+	if s.Close == nil {
+		return nil
+	}
+	return s.Close()
+}
+
+// pair is a composed hook.
+type pair struct {
+	op                  hook.Op
+	controller          string
+	preferred, fallback side
+	line                *line
+	observer            hook.Observer // may be nil
+	metrics             *Metrics
+
+	// timeout bounds a question, share its part for the preferred hook, and silenceTimeout the time
+	// without any response of the preferred hook.
+	timeout, share, silenceTimeout time.Duration
+
+	// The lock of line guards the fields below.
+
+	operation operation
+	// answered is the transport of the last answer.
+	answered string
+	// reported is the last report to the observer. The lock reporting of line guards it.
+	reported *hook.Answering
+}
+
+// divide divides the longer timeout of the two hooks: the fallback gets its own timeout, but at
+// most half, and the preferred hook gets the rest.
+func (p *pair) divide(preferred, fallback time.Duration) {
+	preferred, fallback = cmp.Or(preferred, endpoint.DefaultTimeout), cmp.Or(fallback, endpoint.DefaultTimeout)
+	p.timeout = max(preferred, fallback)
+	p.share = p.timeout - min(fallback, p.timeout/2)
+	p.silenceTimeout = min(silenceTimeout, min(p.share, preferred)/2)
+}
+
+func (p *pair) address() string { return p.preferred.Address + " or " + p.fallback.Address }
+
+// Serves records whether the preferred hook serves the operation. The fallback serves it in any
+// case.
+func (p *pair) Serves(ops []hook.Op) {
+	served := slices.Contains(ops, p.op)
+	p.line.listed(p, served)
+	if p.observer == nil {
+		return
+	}
+	if !served {
+		ops = append(slices.Clone(ops), p.op)
+	}
+	p.observer.Serves(ops)
+}
+
+// Intercepted passes a report on.
+func (p *pair) Intercepted(by []string) {
+	if p.observer != nil {
+		p.observer.Intercepted(by)
+	}
+}
+
+// Answering ignores reports of the preferred hook, which has one transport.
+func (p *pair) Answering(hook.Answering) {}
+
+// share returns the line of a controller and a preferred hook. It creates a missing one.
+func (t *Transport) share(s hook.Settings, field json.RawMessage) *line {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key := strings.Join([]string{s.ControllerKind, s.ControllerName, string(field), string(s.EndpointConfigs)}, "\x00")
+	if l := t.lines[key]; l != nil {
+		l.users++
+		return l
+	}
+	l := newLine(key, t.Preferred.Name, t.Fallback.Name, s.Trigger)
+	if t.lines == nil {
+		t.lines = map[string]*line{}
+	}
+	t.lines[key] = l
+	ctx, cancel := context.WithCancel(context.Background())
+	l.stop = cancel
+	go l.run(ctx)
+	return l
+}
+
+// release ends a line after its last user.
+func (t *Transport) release(l *line) {
+	t.mu.Lock()
+	l.users--
+	last := l.users == 0
+	if last {
+		delete(t.lines, l.key)
+	}
+	t.mu.Unlock()
+	if last {
+		l.stop()
+		<-l.stopped
+	}
+}

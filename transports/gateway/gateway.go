@@ -1,0 +1,335 @@
+// Package gateway implements GatewayService of package hookloop.stream.v1: hooks dial in from a
+// laptop, from another cluster or from behind NAT. Controllers refer to a worker by name; the hooks
+// that serve the worker answer for their parents. An intercept takes some parents of a running
+// controller from its hook while its stream is open.
+//
+// Package auth authenticates and authorizes callers. Questions come from the pipeline. Messages
+// come from hooks, which are not trusted; package stream carries them. A Gateway is safe for
+// concurrent use. Tests dial in over streams in memory; test/integration covers TLS and the real
+// control plane.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/budget"
+	"github.com/hookloop/hookloop/transports/internal/endpoint"
+	"github.com/hookloop/hookloop/transports/gateway/internal/auth"
+	"github.com/hookloop/hookloop/transports/internal/stream"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// group is the API group of the resources in authorization checks.
+const group = "metacontroller.k8s.io"
+
+const (
+	// maxSessions bounds the sessions of one worker, and the intercepts of one controller.
+	maxSessions = 64
+	// maxStreams bounds the open streams of all callers, maxStreamsPerUser those of one caller.
+	maxStreams        = 512
+	maxStreamsPerUser = 128
+	// maxName is the maximum length of an object's name.
+	maxName = 253
+	// attachTimeout bounds the wait for the first message of a hook, and maxAttachBytes its size: a
+	// few names and a selector.
+	attachTimeout  = 10 * time.Second
+	maxAttachBytes = 16 << 10
+)
+
+// Guard authenticates and authorizes callers (package auth).
+type Guard interface {
+	Authenticate(ctx context.Context) (*auth.Caller, error)
+	Allow(ctx context.Context, caller *auth.Caller, right auth.Right) error
+	Admitted(caller *auth.Caller) bool
+	Recheck(ctx context.Context, caller *auth.Caller, rights ...auth.Right) (context.Context, context.CancelFunc)
+}
+
+// Settings configure a Gateway.
+type Settings struct {
+	Guard Guard
+	// Build is the engine's build, which hooks receive.
+	Build string
+	Clock clock.WithDelayedExecution
+	// Metrics may be nil.
+	Metrics *stream.Metrics
+	// Memory is the budget of the process; nil means no limit.
+	Memory *budget.Budget
+}
+
+// Gateway holds the workers, the controllers that refer to them, and the intercepts.
+type Gateway struct {
+	streamv1.UnimplementedGatewayServiceServer
+	settings Settings
+	pending  *pending
+
+	mu          sync.Mutex // guards the fields below
+	workers     map[string]*worker
+	controllers map[controller]*running
+	intercepts  map[controller][]*intercept // newest first; they survive a restart of the controller
+	throttles   map[controller]*resyncThrottle
+	attached    map[sessionKey]*attached
+	idle        []*idleSession // most recently used last
+	streams     map[string]int // by caller name
+	open        int            // sum of streams
+}
+
+// controller identifies a controller.
+type controller struct{ kind, name string }
+
+// worker is a group of hooks that answer under one name.
+type worker struct {
+	name  string
+	pool  *stream.Pool
+	users map[controller]int // hooks that refer to the worker, by controller
+	size  int                // number of sessions
+}
+
+// running is a controller with open hooks.
+type running struct {
+	trigger  hook.TriggerFunc
+	observer hook.Observer // may be nil
+	hooks    int
+}
+
+// New returns a Gateway without workers.
+func New(s Settings) *Gateway {
+	return &Gateway{
+		settings:    s,
+		pending:     newPending(),
+		workers:     map[string]*worker{},
+		controllers: map[controller]*running{},
+		intercepts:  map[controller][]*intercept{},
+		throttles:   map[controller]*resyncThrottle{},
+		attached:    map[sessionKey]*attached{},
+		streams:     map[string]int{},
+	}
+}
+
+// worker returns a worker; it creates a missing one. The caller must hold the lock.
+func (g *Gateway) worker(name string) *worker {
+	w := g.workers[name]
+	if w == nil {
+		w = &worker{
+			name:  name,
+			pool:  stream.NewPool(g.settings.Clock, func() { g.buildChanged(name) }),
+			users: map[controller]int{},
+		}
+		g.workers[name] = w
+	}
+	return w
+}
+
+// drop removes a worker without users and sessions. The caller must hold the lock.
+func (g *Gateway) drop(w *worker) {
+	if len(w.users) == 0 && w.size == 0 {
+		delete(g.workers, w.name)
+	}
+}
+
+// Attach serves one stream of a hook until it ends.
+func (g *Gateway) Attach(raw grpc.BidiStreamingServer[streamv1.HookMessage, streamv1.EngineMessage]) error {
+	conn := stream.Reserve(raw, g.settings.Memory.Share(budget.Decoding))
+	ctx := raw.Context()
+	caller, err := g.settings.Guard.Authenticate(ctx)
+	if err != nil {
+		return err
+	}
+	var attach *streamv1.Attach
+	right, err := g.allow(ctx, caller, func(ctx context.Context) (auth.Right, error) {
+		if attach, err = g.receiveAttach(ctx, conn); err != nil {
+			return auth.Right{}, err
+		}
+		return rightFor(attach)
+	})
+	if err != nil {
+		return err
+	}
+	if err := g.addStream(caller.Name); err != nil {
+		return err
+	}
+	defer g.removeStream(caller.Name)
+	defer conn.Close()
+	guarded, cancel := g.settings.Guard.Recheck(ctx, caller, right)
+	defer cancel()
+	klog.FromContext(ctx).Info("a hook has dialled in", "user", caller.Name, right.Resource, right.Name)
+	defer klog.FromContext(ctx).Info("a hook that dialled in has gone", "user", caller.Name, right.Resource, right.Name)
+	if attach.GetIntercept() != nil {
+		return g.serveIntercept(guarded, conn, attach, caller.Name)
+	}
+	return g.serveWorker(guarded, conn, attach, caller.Name)
+}
+
+// allow checks that a caller has the right that its call needs. receive returns the right from the
+// call's first message.
+func (g *Gateway) allow(
+	ctx context.Context, caller *auth.Caller, receive func(context.Context) (auth.Right, error),
+) (auth.Right, error) {
+	ctx, call, err := g.pending.add(ctx, caller.Name, g.settings.Guard.Admitted(caller))
+	if err != nil {
+		return auth.Right{}, err
+	}
+	defer call.done()
+	right, err := receive(ctx)
+	if err == nil {
+		call.received()
+		err = g.settings.Guard.Allow(ctx, caller, right)
+	}
+	if err != nil && errors.Is(context.Cause(ctx), errDisplaced) {
+		err = errDisplaced
+	}
+	return right, err
+}
+
+// addStream counts a stream. It returns an error if the limit is reached.
+func (g *Gateway) addStream(user string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.open >= maxStreams:
+		return status.Errorf(codes.ResourceExhausted,
+			"the gateway has %d streams, which is all it takes; try again later", maxStreams)
+	case g.streams[user] >= maxStreamsPerUser:
+		return status.Errorf(codes.ResourceExhausted, "User %q has %d streams, expected at most %d", user,
+			maxStreamsPerUser, maxStreamsPerUser)
+	}
+	g.open++
+	g.streams[user]++
+	return nil
+}
+
+func (g *Gateway) removeStream(user string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open--
+	if g.streams[user]--; g.streams[user] == 0 {
+		delete(g.streams, user)
+	}
+}
+
+// receiveAttach reads the first message, which must be attach.
+func (g *Gateway) receiveAttach(ctx context.Context, conn *stream.ReservingConn) (*streamv1.Attach, error) {
+	var first *streamv1.HookMessage
+	if err := g.await(ctx, "attach message", func() (err error) {
+		first, err = conn.RecvFirst(maxAttachBytes)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	attach := first.GetAttach()
+	if attach == nil {
+		return nil, status.Errorf(codes.InvalidArgument, "the first message is %T, expected attach", first.GetMessage())
+	}
+	return attach, nil
+}
+
+// await runs a function that receives the first message of a call, until a timeout. The function
+// ends with the call at the latest.
+func (g *Gateway) await(ctx context.Context, what string, receive func() error) error {
+	received := make(chan error, 1)
+	go func() { received <- receive() }()
+	timer := g.settings.Clock.NewTimer(attachTimeout)
+	defer timer.Stop()
+	select {
+	case err := <-received:
+		return err
+	case <-timer.C():
+		return status.Errorf(codes.DeadlineExceeded, "there was no %s within %s", what, attachTimeout)
+	case <-ctx.Done():
+		return status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+// rightFor returns the right that an attach message requires. The error names the invalid field.
+func rightFor(attach *streamv1.Attach) (auth.Right, error) {
+	i := attach.GetIntercept()
+	switch {
+	case i == nil && attach.GetWorker() == "":
+		return auth.Right{}, status.Error(codes.InvalidArgument,
+			"attach: worker is empty, expected a name, or an intercept")
+	case i == nil:
+		return serveRight(attach.GetWorker()), nil
+	case attach.GetWorker() != "":
+		return auth.Right{}, status.Error(codes.InvalidArgument,
+			"attach: worker is set beside intercept, expected one of them")
+	}
+	kind, found := hook.DescriptorOf(i.GetControllerKind())
+	if !found || i.GetControllerName() == "" {
+		return auth.Right{}, status.Errorf(codes.InvalidArgument,
+			"attach: intercept has controller_kind %q and controller_name %q, expected %s, and a name",
+			endpoint.Excerpt([]byte(i.GetControllerKind())), endpoint.Excerpt([]byte(i.GetControllerName())),
+			strings.Join(hook.DeclaredKinds(), " or "))
+	}
+	if len(i.GetNamespace()) > maxName || len(i.GetName()) > maxName {
+		return auth.Right{}, status.Errorf(codes.InvalidArgument,
+			"attach: intercept has a namespace of %d bytes and a name of %d, expected at most %d",
+			len(i.GetNamespace()), len(i.GetName()), maxName)
+	}
+	return auth.Right{Verb: "intercept", Group: group, Resource: kind.Plural, Name: i.GetControllerName()}, nil
+}
+
+func serveRight(worker string) auth.Right {
+	return auth.Right{Verb: "serve", Group: group, Resource: "hookworkers", Name: worker}
+}
+
+// serveWorker serves a worker on a stream.
+func (g *Gateway) serveWorker(ctx context.Context, conn stream.Conn, attach *streamv1.Attach, user string) error {
+	o := owner{target: attach.GetWorker(), user: user}
+	g.takeOver(ctx, sessionKey{o, attach.GetSessionId()})
+	w, err := g.reserveSession(attach.GetWorker())
+	if err != nil {
+		return err
+	}
+	s, leave := g.resume(sessionKey{o, attach.GetSessionId()})
+	defer leave()
+	s.SetHandlers(w.pool.Changed, func(t *streamv1.Trigger) (int, error) { return g.trigger(w.name, t) })
+	w.pool.Add(s)
+	err = s.Run(ctx, conn)
+	w.pool.Remove(s)
+	w.pool.Fail(
+		status.Errorf(codes.Unavailable, "the last hook that served worker %q has gone: %s", w.name,
+			status.Convert(err).Message()),
+	)
+	g.mu.Lock()
+	w.size--
+	g.drop(w)
+	g.mu.Unlock()
+	return streamStatus(err)
+}
+
+// reserveSession returns a worker and counts a new session of it. It returns an error if the worker
+// is full.
+func (g *Gateway) reserveSession(name string) (*worker, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	w := g.worker(name)
+	if w.size >= maxSessions {
+		return nil, status.Errorf(codes.ResourceExhausted, "worker %q has %d sessions already", w.name, maxSessions)
+	}
+	w.size++
+	return w, nil
+}
+
+// streamStatus returns the status for the hook. It is OK if the hook drained its session.
+func streamStatus(err error) error {
+	if errors.Is(err, stream.ErrDrained) {
+		return nil
+	}
+	return err
+}
+
+// buildChanged resyncs the parents of a worker's controllers, because its build has changed.
+func (g *Gateway) buildChanged(worker string) {
+	for _, c := range g.users(worker, controller{}) {
+		g.resync(c, hook.Trigger{Reason: "worker " + worker + " has a new build"})
+	}
+}

@@ -1,0 +1,132 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/transports/internal/endpoint"
+	"github.com/hookloop/hookloop/transports/internal/stream"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Open makes a hook that the sessions of a worker answer.
+func (g *Gateway) Open(s hook.Settings, name string, timeout time.Duration) *hook.Opened {
+	g.mu.Lock()
+	w, c := g.worker(name), controller{s.ControllerKind, s.ControllerName}
+	w.users[c]++
+	w.pool.Fail(status.Errorf(codes.Unavailable, "no hook that serves worker %q has dialled in", name))
+	g.mu.Unlock()
+	stopWatching := func() {}
+	if s.Observer != nil {
+		stopWatching = w.pool.Watch(s.Kind, s.Observer.Serves)
+	}
+	return &hook.Opened{
+		Hook: stream.Hook{
+			Pool: w.pool, Name: string(s.Op) + " worker " + name, AnsweredBy: "worker:" + name, Timeout: timeout,
+		},
+		Address: "worker:" + name,
+		Timeout: timeout,
+		Forget:  w.pool.Forgets(s),
+		Probe:   w.pool.Probe,
+		Close: func() error {
+			stopWatching()
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			if w.users[c]--; w.users[c] == 0 {
+				delete(w.users, c)
+			}
+			g.drop(w)
+			return nil
+		},
+	}
+}
+
+// Openers wraps openers, so that intercepts apply to their hooks and hooks can trigger their
+// controllers.
+func (g *Gateway) Openers(openers hook.Openers) hook.Openers {
+	wrapped := make(hook.Openers, len(openers))
+	for field, open := range openers {
+		wrapped[field] = func(s hook.Settings) (*hook.Opened, error) {
+			opened, err := open(s)
+			if err != nil {
+				return nil, err
+			}
+			return g.track(s, opened), nil
+		}
+	}
+	return wrapped
+}
+
+// track registers a controller while one of its hooks is open.
+func (g *Gateway) track(s hook.Settings, opened *hook.Opened) *hook.Opened {
+	c := controller{s.ControllerKind, s.ControllerName}
+	defer g.notifyObserver(c)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r := g.controllers[c]
+	if r == nil {
+		r = &running{}
+		g.controllers[c] = r
+	}
+	r.trigger, r.observer = s.Trigger, s.Observer
+	r.hooks++
+	return &hook.Opened{
+		Hook: hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+			if i := g.interceptFor(c, q); i != nil {
+				return i.ask(ctx, q, s.Op, opened)
+			}
+			return opened.Ask(ctx, q)
+		}),
+		Address: opened.Address,
+		Timeout: opened.Timeout,
+		Forget:  opened.Forget,
+		Close: func() error {
+			g.mu.Lock()
+			if r.hooks--; r.hooks == 0 && g.controllers[c] == r {
+				delete(g.controllers, c)
+			}
+			g.mu.Unlock()
+			if opened.Close == nil {
+				return nil
+			}
+			return opened.Close()
+		},
+	}
+}
+
+func named(controller string) string {
+	if controller == "" {
+		return ""
+	}
+	return " under the name " + endpoint.Excerpt([]byte(controller))
+}
+
+// users returns the controllers that refer to a worker, filtered by kind and name if these are set.
+func (g *Gateway) users(name string, wanted controller) []controller {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	w := g.workers[name]
+	if w == nil {
+		return nil
+	}
+	var out []controller
+	for c := range w.users {
+		if (wanted.name == "" || c.name == wanted.name) && (wanted.kind == "" || c.kind == wanted.kind) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// triggerOf returns the controller's current trigger function. It is nil if the controller does not
+// run or accepts no triggers. A restarted controller has another function.
+func (g *Gateway) triggerOf(c controller) hook.TriggerFunc {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if r := g.controllers[c]; r != nil {
+		return r.trigger
+	}
+	return nil
+}

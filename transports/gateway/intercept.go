@@ -1,0 +1,260 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/transports/internal/endpoint"
+	"github.com/hookloop/hookloop/transports/internal/stream"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// claim selects parents of a controller by namespace, name and labels. Empty fields match
+// everything.
+type claim struct {
+	controller                controller
+	namespace, name, selector string
+}
+
+// intercept is a session that answers for some parents of a controller.
+type intercept struct {
+	claim
+	labels  labels.Selector
+	pool    *stream.Pool
+	session *stream.Session
+	user    string
+
+	mu sync.Mutex // guards the fields below
+	// the parents of its last questions, at most MaxParents, and their labels
+	answered map[hook.ParentName]labels.Set
+}
+
+func (i *intercept) matches(q *hook.Question) bool {
+	p := q.Parent
+	return (i.namespace == "" || i.namespace == p.Namespace()) && (i.name == "" || i.name == p.Name()) &&
+		i.labels.Matches(labels.Set(p.Labels()))
+}
+
+// interceptFor returns the newest intercept that matches a question, or nil.
+func (g *Gateway) interceptFor(c controller, q *hook.Question) *intercept {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var found *intercept
+	for _, i := range g.intercepts[c] {
+		matched := found == nil && i.session.Open() && i.matches(q)
+		i.record(q, matched)
+		if matched {
+			found = i
+		}
+	}
+	return found
+}
+
+// record updates the set of parents that the intercept answers for.
+func (i *intercept) record(q *hook.Question, matched bool) {
+	name := hook.ParentName{Namespace: q.Parent.Namespace(), Name: q.Parent.Name()}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.answered, name)
+	if matched && len(i.answered) < stream.MaxParents {
+		i.answered[name] = q.Parent.Labels()
+	}
+}
+
+// parentsAnswered returns the number of parents that the intercept answers for, at most
+// stream.MaxParents.
+func (i *intercept) parentsAnswered() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return len(i.answered)
+}
+
+// InterceptedParents returns the number of parents that are remembered as answered by intercepts.
+func (g *Gateway) InterceptedParents() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := 0
+	for _, all := range g.intercepts {
+		for _, i := range all {
+			n += i.parentsAnswered()
+		}
+	}
+	return n
+}
+
+// ask sends a question to the session. If the session is lost, the controller's own hook answers
+// immediately.
+func (i *intercept) ask(ctx context.Context, q *hook.Question, op hook.Op, own *hook.Opened) (*hook.Answer, error) {
+	timeout := cmp.Or(own.Timeout, endpoint.DefaultTimeout)
+	as := "intercept of " + i.user
+	answer, err := stream.Hook{
+		Pool:       i.pool,
+		Name:       string(op) + " " + as,
+		AnsweredBy: as,
+		Timeout:    timeout,
+		Fallback:   own,
+	}.Ask(ctx, q)
+	if err == nil && strings.HasPrefix(answer.AnsweredBy, as) {
+		answer.Intercept = i.user
+	}
+	return answer, err
+}
+
+// restrict limits a trigger to the parents that the intercept answers for.
+func (i *intercept) restrict(req hook.Trigger) hook.Trigger {
+	named := make(map[hook.ParentName]bool, len(req.Parents))
+	for _, p := range req.Parents {
+		named[p] = true
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	req.Parents = nil
+	for p, has := range i.answered {
+		if (len(named) == 0 || named[p]) && (req.Selector == nil || req.Selector.Matches(has)) {
+			req.Parents = append(req.Parents, p)
+		}
+	}
+	req.Selector = nil
+	return req
+}
+
+// triggerWithin returns the trigger function of an intercept. It is limited to the parents that the
+// intercept answers for.
+func (g *Gateway) triggerWithin(i *intercept) func(*streamv1.Trigger) (int, error) {
+	return stream.TriggerOf(i.controller.kind, i.controller.name, func(req hook.Trigger) (int, error) {
+		ask := g.triggerOf(i.controller)
+		if ask == nil {
+			return 0, status.Errorf(codes.FailedPrecondition, "there is no running %s %q that takes triggers",
+				i.controller.kind, i.controller.name)
+		}
+		if req = i.restrict(req); len(req.Parents) == 0 {
+			return 0, nil
+		}
+		return ask(req)
+	})
+}
+
+// newIntercept returns an intercept without a session.
+func (g *Gateway) newIntercept(req *streamv1.Intercept, user string) (*intercept, error) {
+	selector, err := stream.ReadSelector("attach: intercept.label_selector", req.GetLabelSelector())
+	if err != nil {
+		return nil, err
+	}
+	return &intercept{
+		claim: claim{
+			controller{
+				req.GetControllerKind(),
+				req.GetControllerName(),
+			},
+			req.GetNamespace(),
+			req.GetName(),
+			req.GetLabelSelector(),
+		},
+		labels: selector, pool: stream.NewPool(g.settings.Clock, nil), user: user, answered: map[hook.ParentName]labels.Set{},
+	}, nil
+}
+
+// serveIntercept serves an intercept on a stream.
+func (g *Gateway) serveIntercept(ctx context.Context, conn stream.Conn, attach *streamv1.Attach, user string) error {
+	i, err := g.newIntercept(attach.GetIntercept(), user)
+	if err != nil {
+		return err
+	}
+	key := sessionKey{owner{target: i.claim, user: user}, attach.GetSessionId()}
+	g.takeOver(ctx, key)
+	session, leave := g.resume(key)
+	defer leave()
+	i.session = session
+	var announce sync.Once
+	session.SetHandlers(func() {
+		i.pool.Changed()
+		g.notifyObserver(i.controller)
+		if session.Open() {
+			announce.Do(func() { g.resync(i.controller, i.parents("an intercept begins")) })
+		}
+	}, g.triggerWithin(i))
+	i.pool.Add(session)
+	if err := g.addIntercept(i); err != nil {
+		return err
+	}
+	err = session.Run(ctx, conn)
+	g.removeIntercept(i)
+	g.notifyObserver(i.controller)
+	g.resync(i.controller, i.parents("an intercept has ended"))
+	return streamStatus(err)
+}
+
+// addIntercept routes questions to an intercept. It returns an error if the controller does not run
+// or has too many intercepts.
+func (g *Gateway) addIntercept(i *intercept) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := i.controller
+	switch {
+	case g.controllers[c] == nil:
+		return status.Errorf(codes.FailedPrecondition, "attach: there is no running %s %q", c.kind, c.name)
+	case len(g.intercepts[c]) >= maxSessions:
+		return status.Errorf(codes.ResourceExhausted, "%s %q has %d intercepts already", c.kind, c.name, maxSessions)
+	}
+	g.intercepts[c] = slices.Insert(g.intercepts[c], 0, i)
+	return nil
+}
+
+// removeIntercept routes no more questions to an intercept.
+func (g *Gateway) removeIntercept(i *intercept) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	left := slices.DeleteFunc(g.intercepts[i.controller], func(other *intercept) bool { return other == i })
+	if g.intercepts[i.controller] = left; len(left) == 0 {
+		delete(g.intercepts, i.controller)
+	}
+}
+
+// parents returns a trigger for the parents that an intercept selects.
+func (i *intercept) parents(reason string) hook.Trigger {
+	req := hook.Trigger{Selector: i.labels, Reason: reason}
+	if i.name != "" && i.namespace != "" && i.selector == "" {
+		req.Parents = []hook.ParentName{{Namespace: i.namespace, Name: i.name}}
+	}
+	return req
+}
+
+// notifyObserver reports the open intercepts to a running controller.
+func (g *Gateway) notifyObserver(c controller) {
+	g.mu.Lock()
+	r := g.controllers[c]
+	var by []string
+	for _, i := range g.intercepts[c] {
+		if i.session.Open() {
+			by = append(by, i.String())
+		}
+	}
+	g.mu.Unlock()
+	if r != nil && r.observer != nil {
+		slices.Sort(by)
+		r.observer.Intercepted(by)
+	}
+}
+
+// String returns the user and the selected parents.
+func (i *intercept) String() string {
+	var which []string
+	for _, part := range []struct{ name, value string }{
+		{"namespace", i.namespace}, {"name", i.name}, {"labels", i.selector},
+	} {
+		if part.value != "" {
+			which = append(which, part.name+" "+part.value)
+		}
+	}
+	if len(which) == 0 {
+		return i.user + " (all parents)"
+	}
+	return i.user + " (" + strings.Join(which, ", ") + ")"
+}

@@ -1,0 +1,344 @@
+// Package grpc calls hooks by gRPC: over a stream that carries only changes (package
+// hookloop.stream.v1), or by one unary call for each question (the hook services). By default it
+// uses the stream if the hook implements it, else unary calls.
+//
+// Package stream has the state of streams. Questions come from the pipeline, configuration comes
+// from the controller's spec. A hook is safe for concurrent use; its calls share connections that
+// are balanced over all addresses of the target. It passes package transporttest's suite against a
+// real server, in both modes.
+package grpc
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/protocol/decode"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/transports/internal/answers"
+	"github.com/hookloop/hookloop/internal/budget"
+	"github.com/hookloop/hookloop/transports/codec"
+	"github.com/hookloop/hookloop/transports/internal/endpoint"
+	"github.com/hookloop/hookloop/transports/internal/stream"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc/filters"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	_ "google.golang.org/grpc/health" // client-side health checks, named in serviceConfig
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// MaxMessageBytes bounds a question and an answer.
+const MaxMessageBytes = codec.MaxMessageBytes
+
+// maxHeaderBytes bounds the header and the trailer of an answer, including the details of a status.
+const maxHeaderBytes = 64 << 10
+
+// windowBytes bounds the received but unread bytes of an answer.
+const windowBytes = 256 << 10
+
+// serviceConfig balances calls over all addresses that are serving, according to the hook's health
+// service if it has one.
+const serviceConfig = `{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": ""}}`
+
+var (
+	// keepaliveParams detect dead connections. A server with gRPC's default settings rejects more
+	// than one ping in 5 minutes. Probes detect unanswered calls sooner: a shorter Timeout here
+	// would end connections with unacknowledged data.
+	keepaliveParams = keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 10 * time.Second}
+	// reconnect retries within 5 seconds, instead of gRPC's default of 2 minutes.
+	reconnect = grpc.ConnectParams{
+		Backoff: backoff.Config{
+			BaseDelay:  200 * time.Millisecond,
+			Multiplier: 1.6,
+			Jitter:     0.2,
+			MaxDelay:   5 * time.Second,
+		},
+		MinConnectTimeout: 5 * time.Second,
+	}
+)
+
+// client calls one hook by unary calls.
+type client struct {
+	name        string // of the hook, in messages
+	timeout     time.Duration
+	keyring     *endpoint.Keyring
+	connections *connections
+	memory      *budget.Share // for answers; nil means no limit
+	expected    atomic.Int64  // answer size to reserve before a call
+	large       chan struct{} // a semaphore of 1: held while a large answer is received
+	answers     *answers.Cache
+}
+
+// Transport opens hooks. The zero value is ready to use. Hooks of one controller at one address
+// share their streams.
+type Transport struct {
+	// Build is the engine's build.
+	Build string
+	// Metrics count the activity of streams; may be nil.
+	Metrics *stream.Metrics
+	// Memory is the budget of the process; nil means no limit.
+	Memory *budget.Budget
+	// Secrets restricts the destinations of Secrets' values.
+	Secrets endpoint.Policy
+	// Worker opens a hook that dials in under a name; nil if there is no gateway.
+	Worker func(s hook.Settings, worker string, timeout time.Duration) *hook.Opened
+
+	mu      sync.Mutex
+	dialers map[string]*dialer
+}
+
+// Open makes a hook from the field grpc of its spec. It does not wait for a connection: if the hook
+// is down, Ask returns an error. The error names the field.
+func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
+	c, err := parse(s.Field)
+	if err != nil {
+		return nil, err
+	}
+	timeout, err := endpoint.Timeout(c.Timeout)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.Worker != "" && (c.Target != "" || c.Service != nil):
+		return nil, errOneOf
+	case c.Worker != "" && t.Worker == nil:
+		return nil, errors.New("worker: hooks cannot dial in, because there is no gateway; expected serve --gateway-address")
+	case c.Worker != "":
+		return t.Worker(s, c.Worker, timeout), nil
+	}
+	address, err := c.address()
+	if err != nil {
+		return nil, err
+	}
+	return t.open(s, c, address, timeout)
+}
+
+// open makes a hook with an address.
+func (t *Transport) open(s hook.Settings, c *config, address string, timeout time.Duration) (*hook.Opened, error) {
+	keyring, dialled, err := c.keyring(s, address, t.Secrets)
+	if err != nil {
+		return nil, err
+	}
+	conns, err := newConnections(func() (*grpc.ClientConn, error) { return c.connect(dialled, "", keyring) })
+	if err != nil {
+		return nil, err
+	}
+	unary := &client{
+		name:        string(s.Op) + " " + address,
+		timeout:     timeout,
+		keyring:     keyring,
+		connections: conns,
+		memory:      t.Memory.Share(budget.Decoding),
+	}
+	unary.large, unary.answers = make(chan struct{}, 1), answers.New(t.Memory.Share(budget.Answers))
+	closeUnary := func() error { unary.answers.Close(); return conns.Close() }
+	if c.Mode == unaryMode {
+		return &hook.Opened{
+			Hook: unary, Address: address, Timeout: timeout, Forget: unary.answers.Forget,
+			Close: closeUnary, Probe: conns.reach,
+		}, nil
+	}
+	d := t.share(s, c, dialled, keyring)
+	stopWatching := func() {}
+	if s.Observer != nil {
+		stopWatching = d.pool.Watch(s.Kind, s.Observer.Serves)
+	}
+	mode := &autoMode{
+		streamed:   stream.Hook{Pool: d.pool, Name: unary.name, Timeout: timeout},
+		unary:      unary,
+		streamOnly: c.Mode == streamMode,
+	}
+	return &hook.Opened{
+		Hook:    mode,
+		Address: address,
+		Timeout: timeout,
+		Forget:  unary.forgets(d.pool.Forgets(s)),
+		Probe:   mode.probe,
+		Close:   func() error { stopWatching(); t.release(d); return closeUnary() },
+	}, nil
+}
+
+// connect prepares connections; the first call opens them. authority is the server's name if the
+// address has none.
+func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (*grpc.ClientConn, error) {
+	var security credentials.TransportCredentials = &handshaker{keyring}
+	if c.Insecure {
+		security = insecure.NewCredentials()
+	}
+	dialer := &net.Dialer{Control: endpoint.Guard}
+	options := []grpc.DialOption{
+		grpc.WithTransportCredentials(security),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "tcp", address)
+		}),
+		grpc.WithDefaultServiceConfig(serviceConfig),
+		grpc.WithDisableServiceConfig(), // ignores DNS records, because the engine balances itself
+		grpc.WithStatsHandler(
+			otelgrpc.NewClientHandler(
+				otelgrpc.WithFilter(
+					filters.Not(
+						filters.Any(filters.HealthCheck(),
+							filters.ServiceName(streamv1.HookStreamService_ServiceDesc.ServiceName),
+							filters.ServiceName(probeService)),
+					),
+				),
+			),
+		),
+		grpc.WithKeepaliveParams(keepaliveParams),
+		grpc.WithConnectParams(reconnect),
+		grpc.WithMaxHeaderListSize(maxHeaderBytes),
+		// Static windows keep the received part of an answer small until memory is reserved for it.
+		grpc.WithInitialWindowSize(windowBytes),
+		grpc.WithInitialConnWindowSize(4 * windowBytes),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes), grpc.MaxCallSendMsgSize(MaxMessageBytes),
+			grpc.ForceCodecV2(codec.Codec(decode.Limits{Memory: budget.MessageBytes}))),
+	}
+	if addresses := targetAddresses(address); addresses != nil { // gRPC does not resolve these
+		options = append(options, withAddresses(address, addresses))
+		authority = cmp.Or(authority, addresses[0])
+	}
+	if authority = cmp.Or(c.ServerName, c.specAuthority, authority); authority != "" {
+		options = append(options, grpc.WithAuthority(authority))
+	}
+	connection, err := grpc.NewClient(address, options...)
+	if err != nil {
+		return nil, errors.New("target: " + err.Error())
+	}
+	return connection, nil
+}
+
+// withAddresses resolves a target to fixed addresses.
+func withAddresses(target string, addresses []string) grpc.DialOption {
+	scheme, _, _ := strings.Cut(target, ":")
+	known, state := manual.NewBuilderWithScheme(scheme), resolver.State{}
+	for _, a := range addresses {
+		state.Addresses = append(state.Addresses, resolver.Address{Addr: a})
+	}
+	known.InitialState(state)
+	return grpc.WithResolvers(known)
+}
+
+// Ask makes the unary call of a question.
+func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	answer, err := c.try(ctx, q)
+	var (
+		failure *hook.Error
+		bad     *invalid
+	)
+	switch {
+	case err == nil:
+		return answer, nil
+	case errors.Is(ctx.Err(), context.Canceled):
+		return nil, ctx.Err()
+	case errors.As(err, &failure):
+		return nil, failure
+	case errors.As(err, &bad):
+		return nil, &hook.Error{Kind: hook.Invalid, Hook: c.name, Err: bad.error}
+	default:
+		return nil, codec.Failure(c.name, q, c.timeout, status.Convert(err))
+	}
+}
+
+// try makes the call. If it fails and the credentials have changed meanwhile, it repeats the call
+// once.
+func (c *client) try(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+	used, err := c.keyring.Current(ctx)
+	if err != nil {
+		return nil, c.credentialsError(err)
+	}
+	previous := c.connections.get()
+	answer, err := c.call(withAuthorization(ctx, used), q)
+	if err == nil {
+		return answer, nil
+	}
+	switch changed, renewErr := c.credentialsChanged(ctx, used, err); {
+	case renewErr != nil:
+		return nil, renewErr
+	case !changed:
+		return nil, err
+	}
+	now, err := c.keyring.Current(ctx)
+	if err != nil {
+		return nil, c.credentialsError(err)
+	}
+	if !now.SameClient(used) {
+		// the hook may accept the handshake, but reject each call by the name in the old
+		// certificate
+		c.connections.replace(previous)
+	}
+	c.connections.get().ResetConnectBackoff()
+	return c.call(withAuthorization(ctx, now), q, grpc.WaitForReady(true)) // waits for a connection with the new material
+}
+
+// call encodes, calls and decodes. It records the sizes in the span.
+func (c *client) call(ctx context.Context, q *hook.Question, options ...grpc.CallOption) (*hook.Answer, error) {
+	request, err := codec.Encode(q)
+	if err != nil {
+		return nil, status.Errorf(codes.Internal, "encoding the request: %v", err)
+	}
+	span := trace.SpanFromContext(ctx)
+	if span.IsRecording() {
+		span.SetAttributes(attribute.Int("hookloop.hook.request_bytes", request.Size()))
+	}
+	response, lease, err := c.receive(ctx, codec.Method(q.Kind, q.Op), request, options)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Free()
+	span.SetAttributes(attribute.Int("hookloop.hook.response_bytes", response.Len()))
+	answer := c.answers.Get(q, response.Slices()...)
+	if answer == nil {
+		raw := response.Raw()
+		if answer, err = c.decode(request.Response, raw, lease); err != nil {
+			lease.Release()
+			return nil, err
+		}
+		c.answers.Put(q, raw.Data, answer)
+	}
+	hook.Hold(ctx, lease.Release)
+	return answer, nil
+}
+
+// decode decodes a response that differs from the previous one.
+func (c *client) decode(response proto.Message, raw *codec.Raw, lease *budget.Lease) (*hook.Answer, error) {
+	if err := raw.Build(response, lease, c.memory.MessageLimit()); err != nil {
+		return nil, c.decodeError(err)
+	}
+	answer, err := codec.Answer(response)
+	if err != nil {
+		return nil, &invalid{err}
+	}
+	return answer, nil
+}
+
+// forgets returns a function that forgets the answers about a parent, or one of its parts, and
+// calls next.
+func (c *client) forgets(next func(types.UID, string)) func(types.UID, string) {
+	return func(parent types.UID, part string) {
+		c.answers.Forget(parent, part)
+		next(parent, part)
+	}
+}
+
+// invalid marks an error in an answer's content, as opposed to a failed call.
+type invalid struct{ error }
+
+func (i *invalid) Unwrap() error { return i.error }

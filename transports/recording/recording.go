@@ -1,0 +1,340 @@
+// Package recording keeps questions and answers of hooks as files: "hookloop serve --record-dir"
+// writes them, "hookloop replay", "hookloop verify --recording" and the test helpers of the SDKs
+// read them.
+//
+// A recording is one JSON file with the question as the JSON of a webhook, version v2, and what
+// that lacks. Values of Secrets are masked, and headers are not recorded. A Recorder wraps hooks at
+// the port, so that all kinds of controllers and all transports have the same recordings. It never
+// waits for the disk: questions beyond its bounds are dropped and counted. Its functions are safe
+// for concurrent use. The tests use temporary folders.
+package recording
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/transports/webhook"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Format identifies the files and their version. Readers refuse any other.
+const Format = "hookloop.dev/recording/v1"
+
+// Recording is a question with its answer. Its JSON is the file.
+type Recording struct {
+	Format     string    `json:"format"`
+	RecordedAt time.Time `json:"recordedAt"`
+	// Engine is the version of the engine.
+	Engine string              `json:"engine,omitempty"`
+	Kind   hook.ControllerKind `json:"kind"`
+	// Operation is sync, finalize, customize, map or tombstone.
+	Operation hook.Op `json:"operation"`
+	Hook      Hook    `json:"hook"`
+	// Seconds is the time until the answer.
+	Seconds float64 `json:"seconds"`
+	// PreviousRevision reports that the parent is as it was at a previous revision.
+	PreviousRevision bool `json:"previousRevision,omitempty"`
+	// Children are the declared kinds, and Related the groups of related objects.
+	Children []Group `json:"children"`
+	Related  []Group `json:"related,omitempty"`
+	// Masked counts the masked values of Secrets.
+	Masked int `json:"masked,omitempty"`
+	// Question is the question as the JSON of a webhook, version v2.
+	Question json.RawMessage `json:"question"`
+	// Answer is the answer as that JSON; Error is set instead if there is none.
+	Answer json.RawMessage `json:"answer,omitempty"`
+	Error  *Failure        `json:"error,omitempty"`
+}
+
+// Hook is the hook that was asked.
+type Hook struct {
+	Transport string `json:"transport"`
+	Address   string `json:"address"`
+	Version   string `json:"version,omitempty"`
+}
+
+// Group is a resource of children or of related objects.
+type Group struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Resource   string `json:"resource"`
+	Namespaced bool   `json:"namespaced"`
+	// Name is that of a requirement. NotFound and Error are those of related objects that could not
+	// be read.
+	Name     string `json:"name,omitempty"`
+	NotFound bool   `json:"notFound,omitempty"`
+	Error    string `json:"error,omitempty"`
+}
+
+// Failure is the error of a call.
+type Failure struct {
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+}
+
+// exchange is a question with its outcome, before it is encoded.
+type exchange struct {
+	question *hook.Question
+	answer   *hook.Answer
+	err      error
+	at       time.Time
+	took     time.Duration
+	hook     Hook
+}
+
+// New returns a recording of an answer or an error.
+func New(q *hook.Question, a *hook.Answer, err error) (*Recording, error) {
+	return encode(exchange{question: q, answer: a, err: err})
+}
+
+// encode makes a recording, with masked Secrets.
+func encode(e exchange) (*Recording, error) {
+	q := e.question
+	r := &Recording{
+		Format: Format, RecordedAt: e.at.UTC(), Kind: q.Kind, Operation: q.Op, Hook: e.hook, Seconds: e.took.Seconds(),
+		PreviousRevision: q.PreviousRevision, Children: []Group{},
+	}
+	for _, g := range q.Children {
+		r.Children = append(r.Children, groupOf(g.Resource))
+	}
+	for _, g := range q.Related {
+		group := groupOf(g.Resource)
+		if group.Name, group.NotFound = g.Name, g.NotFound; g.Err != nil {
+			group.Error = g.Err.Error()
+		}
+		r.Related = append(r.Related, group)
+	}
+	if e.err != nil {
+		r.Error = &Failure{Kind: string(hook.KindOf(e.err)), Message: e.err.Error()}
+	}
+	question, err := object.DecodeMap(webhook.Encode(q, "v2"))
+	if err != nil {
+		return nil, err
+	}
+	var answer map[string]any
+	if e.answer != nil {
+		if answer, err = answerMap(q, e.answer); err != nil {
+			return nil, err
+		}
+	}
+	maskQueries(question["controller"])
+	m := newMasks(question, answer)
+	for i := range r.Related {
+		r.Related[i].Error = m.text(r.Related[i].Error)
+	}
+	if r.Question, err = json.Marshal(m.mask(question)); err != nil {
+		return nil, err
+	}
+	if answer != nil {
+		if r.Answer, err = json.Marshal(m.mask(answer)); err != nil {
+			return nil, err
+		}
+	}
+	if r.Error != nil {
+		r.Error.Message = m.text(r.Error.Message)
+	}
+	r.Masked = len(m.names)
+	return r, nil
+}
+
+func groupOf(r object.Resource) Group {
+	return Group{
+		APIVersion: r.GVK.GroupVersion().String(), Kind: r.GVK.Kind, Resource: r.Plural, Namespaced: r.Namespaced,
+	}
+}
+
+// Resource returns the resource of a group.
+func (g Group) resource() object.Resource {
+	return object.Resource{
+		GVK: schema.FromAPIVersionAndKind(g.APIVersion, g.Kind), Plural: g.Resource, Namespaced: g.Namespaced,
+		HasStatus: true,
+	}
+}
+
+// Resources are the resources of the children and of the related objects.
+func (r *Recording) Resources() []object.Resource {
+	var all []object.Resource
+	for _, groups := range [][]Group{r.Children, r.Related} {
+		for _, g := range groups {
+			all = append(all, g.resource())
+		}
+	}
+	return all
+}
+
+// MaxFileBytes bounds the size of a recording.
+const MaxFileBytes = 128 << 20
+
+// Read reads a file. The error names the file and the expected format.
+func Read(name string) (*Recording, error) {
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w; expected a file of hookloop serve --record-dir", err)
+	case info.IsDir():
+		return nil, fmt.Errorf("%s: is a folder, expected a file of hookloop serve --record-dir", name)
+	case info.Size() > MaxFileBytes:
+		return nil, fmt.Errorf("%s: has %d bytes, expected a recording of at most %d", name, info.Size(), MaxFileBytes)
+	}
+	data, err := os.ReadFile(name) //nolint:gosec // the caller names the file
+	if err != nil {
+		return nil, err
+	}
+	r, err := Decode(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return r, nil
+}
+
+// Decode decodes a recording.
+func Decode(data []byte) (*Recording, error) {
+	var head struct{ Format any }
+	if err := json.Unmarshal(data, &head); err != nil && bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) &&
+		errors.Is(json.NewDecoder(bytes.NewReader(data)).Decode(&head), io.ErrUnexpectedEOF) {
+		return nil, fmt.Errorf("is no recording: it ends after %d bytes, in the middle of a value; "+
+			"expected a whole file of hookloop serve --record-dir", len(data))
+	} else if err != nil {
+		return nil, fmt.Errorf("is no recording: %w; expected a file of hookloop serve --record-dir", object.Explain(err))
+	}
+	if head.Format == nil {
+		return nil, fmt.Errorf("format: is missing, expected %q: a file of hookloop serve --record-dir", Format)
+	}
+	if head.Format != Format {
+		return nil, fmt.Errorf("format: got %q, expected %q: record it again, or use the version of hookloop that wrote it",
+			fmt.Sprint(head.Format), Format)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	r := &Recording{}
+	if err := decoder.Decode(r); err != nil {
+		return nil, fmt.Errorf("is no valid recording: %w", object.Explain(err))
+	}
+	if _, err := r.Ask(); err != nil {
+		return nil, fmt.Errorf("is no valid recording: %w", err)
+	}
+	return r, nil
+}
+
+// asJSON is the question's JSON.
+type asJSON struct {
+	Controller json.RawMessage                       `json:"controller"`
+	Parent     json.RawMessage                       `json:"parent"`
+	Object     json.RawMessage                       `json:"object"`
+	MapKey     string                                `json:"mapKey"`
+	Input      json.RawMessage                       `json:"input"`
+	Children   map[string]map[string]json.RawMessage `json:"children"`
+	Attached   map[string]map[string]json.RawMessage `json:"attachments"`
+	Outputs    map[string]map[string]json.RawMessage `json:"outputs"`
+	Related    map[string]map[string]json.RawMessage `json:"related"`
+	Required   map[string]map[string]json.RawMessage `json:"required"`
+}
+
+// Ask returns the question.
+func (r *Recording) Ask() (*hook.Question, error) {
+	if _, known := kinds[r.Kind]; !known {
+		return nil, fmt.Errorf("kind: got %q, expected composite, decorator or map", r.Kind)
+	}
+	var raw asJSON
+	if err := json.Unmarshal(r.Question, &raw); err != nil {
+		return nil, fmt.Errorf("question: %w", object.Explain(err))
+	}
+	q := &hook.Question{Kind: r.Kind, Op: r.Operation, MapKey: raw.MapKey, PreviousRevision: r.PreviousRevision}
+	var err error
+	if q.Controller, err = object.Decode(raw.Controller); err != nil {
+		return nil, fmt.Errorf("question.controller: %w", err)
+	}
+	if len(raw.Parent) == 0 {
+		raw.Parent = raw.Object
+	}
+	if q.Parent, err = object.Decode(raw.Parent); err != nil {
+		return nil, fmt.Errorf("question: the parent: %w", err)
+	}
+	if len(raw.Input) > 0 {
+		if q.Input, err = object.Decode(raw.Input); err != nil {
+			return nil, fmt.Errorf("question.input: %w", err)
+		}
+	}
+	q.Key = hook.Key{Parent: q.Parent.Ref(), Part: q.MapKey}
+	return q, r.addGroups(q, raw)
+}
+
+// kinds are the kinds of controllers that a recording may have.
+var kinds = func() map[hook.ControllerKind]bool {
+	all := map[hook.ControllerKind]bool{}
+	for _, d := range hook.Descriptors() {
+		all[d.ControllerKind] = true
+	}
+	return all
+}()
+
+// addGroups adds the observed and related objects.
+func (r *Recording) addGroups(q *hook.Question, raw asJSON) error {
+	children := raw.Children
+	switch r.Kind {
+	case hook.Decorator:
+		children = raw.Attached
+	case hook.Mapping:
+		children = raw.Outputs
+	}
+	for _, g := range r.Children {
+		group, err := groupObjects(g, children)
+		if err != nil {
+			return err
+		}
+		if r.Operation != hook.Customize {
+			q.Children = append(q.Children, group)
+		}
+	}
+	for _, g := range r.Related {
+		from, key := raw.Related, object.KindString(g.resource().GVK)
+		if g.Name != "" {
+			from = map[string]map[string]json.RawMessage{key: raw.Required[g.Name]}
+		}
+		group, err := groupObjects(g, from)
+		if err != nil {
+			return err
+		}
+		related := hook.RelatedGroup{Group: group, Name: g.Name, NotFound: g.NotFound}
+		if g.Error != "" {
+			related.Err = errors.New(g.Error)
+		}
+		q.Related = append(q.Related, related)
+	}
+	return nil
+}
+
+// groupObjects returns the objects of a group in the order of the engine.
+func groupObjects(g Group, from map[string]map[string]json.RawMessage) (hook.Group, error) {
+	group := hook.Group{Resource: g.resource()}
+	var all []*object.Object
+	for key, raw := range from[object.KindString(group.Resource.GVK)] {
+		o, err := object.Decode(raw)
+		if err != nil {
+			return group, fmt.Errorf("question: %s %q: %w", g.Kind, key, err)
+		}
+		all = append(all, o)
+	}
+	set := object.NewSet(all...)
+	group.Objects = set.Of(group.Resource.GVK)
+	return group, nil
+}
+
+// Reply returns the recorded answer; nil if the call failed.
+func (r *Recording) Reply(q *hook.Question) (*hook.Answer, error) {
+	if len(r.Answer) == 0 {
+		return nil, nil
+	}
+	a, err := webhook.Decode(q, "v2", r.Answer, false)
+	if err != nil {
+		return nil, fmt.Errorf("answer: %w", err)
+	}
+	return a, nil
+}

@@ -1,0 +1,83 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/hookloop/hookloop/transports/internal/endpoint"
+)
+
+// config is the field webhook of a hook's spec (compatibility: Webhook).
+type config struct {
+	URL     string `json:"url"`
+	Service *struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+		Port      int32  `json:"port"`
+		Protocol  string `json:"protocol"`
+	} `json:"service"`
+	Path      string `json:"path"`
+	Timeout   string `json:"timeout"`
+	Unmarshal string `json:"responseUnMarshallMode"`
+	Etag      *etag  `json:"etag"`
+	endpoint.Security
+}
+
+// address returns the URL to post to: url if it is set, else service and path.
+func (c *config) address() (*url.URL, error) {
+	raw := c.URL
+	if raw == "" {
+		var err error
+		if raw, err = c.serviceURL(); err != nil {
+			return nil, err
+		}
+	}
+	u, err := url.Parse(raw)
+	if err != nil { // the error would repeat the URL, with a password that may be in it
+		return nil, errors.New("url: cannot be parsed; expected http://host/path or https://host/path")
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("url: %q; expected http://host/path or https://host/path", redacted(u))
+	}
+	return u, nil
+}
+
+// serviceURL returns the URL of the fields service and path.
+func (c *config) serviceURL() (string, error) {
+	s := c.Service
+	if s == nil {
+		return "", errors.New("url: is missing; expected url, or service and path")
+	}
+	if s.Name == "" || s.Namespace == "" {
+		return "", fmt.Errorf("service: name is %q and namespace %q; expected both", s.Name, s.Namespace)
+	}
+	protocol, port := s.Protocol, s.Port
+	if protocol == "" {
+		protocol = "http"
+	}
+	if port == 0 {
+		port = 80
+	}
+	return fmt.Sprintf("%s://%s.%s:%d/%s", protocol, s.Name, s.Namespace, port, strings.TrimPrefix(c.Path, "/")), nil
+}
+
+// redacted returns a URL for messages, spans and metrics: without credentials, query and fragment.
+func redacted(u *url.URL) string {
+	bare := *u
+	bare.User, bare.RawQuery, bare.ForceQuery, bare.Fragment, bare.RawFragment = nil, "", false, "", ""
+	return bare.String()
+}
+
+// strict reports whether an unknown field in an answer is an error. The default is true for v2 and
+// false for v1.
+func (c *config) strict(version string) (bool, error) {
+	switch c.Unmarshal {
+	case "":
+		return version == "v2", nil
+	case "strict", "loose":
+		return c.Unmarshal == "strict", nil
+	}
+	return false, fmt.Errorf("responseUnMarshallMode: %q; expected loose or strict", c.Unmarshal)
+}

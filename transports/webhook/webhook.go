@@ -1,0 +1,295 @@
+// Package webhook calls hooks by HTTP POST of JSON, in Metacontroller's two versions
+// (compatibility: hook JSON).
+//
+// All JSON of hooks is in this package; package plan interprets the answers. Questions come from
+// the pipeline, configuration comes from the controller's spec. A hook is safe for concurrent use.
+// It passes package transporttest's suite, and golden files pin the JSON of both versions.
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/protocol/decode"
+	"github.com/hookloop/hookloop/transports/internal/answers"
+	"github.com/hookloop/hookloop/internal/budget"
+	"github.com/hookloop/hookloop/transports/internal/endpoint"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+)
+
+const (
+	// MaxAnswerBytes bounds an answer after decompression.
+	MaxAnswerBytes = 16 << 20
+	// maxErrorBytes bounds the bytes read of an unsuccessful response.
+	maxErrorBytes = 4 << 10
+	// maxHeaderBytes bounds the header of a response.
+	maxHeaderBytes = 64 << 10
+	// firstReadBytes is the size of the first buffer for an answer. Further memory is reserved as
+	// the answer grows.
+	firstReadBytes = 16 << 10
+	// largeBytes is the size above which a hook's answers are read one at a time.
+	largeBytes = 128 << 10
+)
+
+// client calls one webhook.
+type client struct {
+	name string // of the hook, in messages
+	// template is the POST without a body. Requests share its URL, which does not change.
+	template    *http.Request
+	version     string
+	strict      bool
+	timeout     time.Duration
+	connections *connections
+	coding      coding
+	etags       *etagCache
+	decoded     *answers.Cache
+	memory      *budget.Share // for reading and decoding answers; nil means no limit
+	largeReads  chan struct{} // a semaphore of 1: held while a large answer is read
+}
+
+// Transport opens hooks. The zero value is ready to use and has no memory limit.
+type Transport struct {
+	// Memory is the budget of the process.
+	Memory *budget.Budget
+	// Secrets restricts the destinations of Secrets' values.
+	Secrets endpoint.Policy
+}
+
+// Open is Transport.Open without a memory limit.
+func Open(s hook.Settings) (*hook.Opened, error) { return (&Transport{}).Open(s) }
+
+// Open makes a hook from the field webhook of its spec. It does not connect: if the hook is down,
+// Ask returns an error. The error names the field.
+func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
+	c := &config{}
+	if err := json.Unmarshal(s.Field, c); err != nil {
+		return nil, err
+	}
+	address, err := c.address()
+	if err != nil {
+		return nil, err
+	}
+	h := &client{name: string(s.Op) + " " + redacted(address), version: s.Version}
+	if h.template, err = template(address); err != nil {
+		return nil, err
+	}
+	h.memory, h.largeReads = t.Memory.Share(budget.Decoding), make(chan struct{}, 1)
+	if h.timeout, err = endpoint.Timeout(c.Timeout); err != nil {
+		return nil, err
+	}
+	if h.strict, err = c.strict(s.Version); err != nil {
+		return nil, err
+	}
+	if h.etags, err = newETagCache(c.Etag, s.Clock, t.Memory.Share(budget.Answers)); err != nil {
+		return nil, err
+	}
+	if h.connections, err = c.connections(s, address, h.timeout, t.Secrets); err != nil {
+		return nil, err
+	}
+	h.decoded = answers.New(t.Memory.Share(budget.Answers))
+	return &hook.Opened{
+		Hook: h, Address: redacted(address), Timeout: h.timeout, Forget: h.decoded.Forget,
+		Close: func() error { h.connections.close(); h.etags.close(); h.decoded.Close(); return nil },
+	}, nil
+}
+
+// connections prepares the connections. The first call opens them.
+func (c *config) connections(
+	s hook.Settings,
+	address *url.URL,
+	timeout time.Duration,
+	secrets endpoint.Policy,
+) (*connections, error) {
+	port := "80"
+	if address.Scheme == "https" {
+		port = "443"
+	}
+	security, at, err := endpoint.Choose(c.Security, s.EndpointConfigs, address.Host, port)
+	if err != nil {
+		return nil, err
+	}
+	host := net.JoinHostPort(address.Hostname(), cmp.Or(address.Port(), port))
+	to := endpoint.Destination{Hosts: []string{host}, Plain: address.Scheme != "https", Policy: secrets}
+	keyring, err := endpoint.NewKeyring(security, at, "", to, s)
+	if err != nil {
+		return nil, err
+	}
+	resolved, direct := security.Resolved(secrets, host)
+	return &connections{keyring: keyring, timeout: timeout, resolved: resolved, direct: direct}, nil
+}
+
+// Ask posts the question and reads the answer.
+func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+	if err := c.checkRelated(q); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	last := c.etags.get(q)
+	response, err := c.post(ctx, encode(q, c.version), last.tag)
+	if err != nil {
+		return nil, c.requestError(ctx, err)
+	}
+	defer response.Body.Close() //nolint:errcheck // the answer has been read already
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.SetAttributes(attribute.Int("http.response.status_code", response.StatusCode))
+	}
+	if !unchanged(last.tag, response) && response.StatusCode != http.StatusOK {
+		c.etags.refused(q, last.tag)
+		return nil, c.responseError(response)
+	}
+	return c.answer(ctx, q, last, response)
+}
+
+// answer decodes the response, or the cached answer if the hook confirmed it. A response that
+// equals the previous one is not decoded again. The memory stays reserved until the sync ends.
+func (c *client) answer(
+	ctx context.Context,
+	q *hook.Question,
+	last cachedAnswer,
+	response *http.Response,
+) (*hook.Answer, error) {
+	lease, err := c.memory.Lease(ctx, firstReadBytes, hook.Holds(ctx))
+	if err != nil {
+		return nil, c.budgetError(err)
+	}
+	data := last.body
+	if !unchanged(last.tag, response) {
+		if data, err = c.body(ctx, response, lease, c.decoded.SizeOf(q)); err != nil {
+			lease.Release()
+			return nil, err
+		}
+		if c.etags == nil { // which keeps it
+			defer releaseBuffer(data)
+		}
+	}
+	answer := c.decoded.Get(q, data)
+	if answer == nil {
+		if answer, err = c.decode(q, data, lease); err != nil {
+			lease.Release()
+			return nil, err
+		}
+		c.decoded.Put(q, data, answer)
+	}
+	hook.Hold(ctx, lease.Release)
+	if !unchanged(last.tag, response) {
+		c.etags.put(q, response.Header, data)
+	}
+	return answer, nil
+}
+
+// body reads a response, of about the expected size. It reserves memory before use. Large
+// responses of a hook are read one at a time, so that a hook that stalls them holds the memory of
+// one only.
+func (c *client) body(
+	ctx context.Context, response *http.Response, lease *budget.Lease, expected int,
+) ([]byte, error) {
+	var data []byte
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		defer func() { span.SetAttributes(attribute.Int("hookloop.hook.response_bytes", len(data))) }()
+	}
+	turn := turn{turns: c.largeReads}
+	defer turn.end()
+	size := max(firstReadBytes, min(expected, MaxAnswerBytes)+1)
+	for ; ; size = min(2*size, MaxAnswerBytes+1) {
+		if size > largeBytes {
+			if err := turn.begin(ctx); err != nil {
+				return nil, c.requestError(ctx, err)
+			}
+		}
+		if err := lease.Resize(int64(size + len(data))); err != nil { // both buffers exist during the copy
+			return nil, c.budgetError(err)
+		}
+		data = append(newBuffer(size), data...)
+		if err := lease.Resize(int64(size)); err != nil {
+			return nil, c.budgetError(err)
+		}
+		for len(data) < cap(data) {
+			n, err := response.Body.Read(data[len(data):cap(data)])
+			data = data[:len(data)+n]
+			switch {
+			case len(data) > MaxAnswerBytes:
+				return nil, c.fail(hook.Invalid, fmt.Errorf("the answer is larger than %d bytes", MaxAnswerBytes))
+			case errors.Is(err, io.EOF):
+				return data, nil
+			case err != nil:
+				return nil, c.requestError(ctx, fmt.Errorf("reading the answer: %w", err))
+			}
+		}
+	}
+}
+
+// buffers are the buffers of firstReadBytes in which most answers are read. An answer is decoded
+// into copies.
+var buffers = sync.Pool{New: func() any { return (*[firstReadBytes]byte)(make([]byte, firstReadBytes)) }}
+
+// newBuffer returns an empty buffer for size bytes.
+func newBuffer(size int) []byte {
+	if size > firstReadBytes {
+		return make([]byte, 0, size)
+	}
+	return buffers.Get().(*[firstReadBytes]byte)[:0]
+}
+
+// releaseBuffer ends the use of an answer's text.
+func releaseBuffer(data []byte) {
+	if cap(data) == firstReadBytes {
+		buffers.Put((*[firstReadBytes]byte)(data[:firstReadBytes]))
+	}
+}
+
+// turn is a reader's turn to read a large answer.
+type turn struct {
+	turns chan struct{} // a semaphore of 1
+	begun bool
+}
+
+// begin waits until no other reader has the turn.
+func (t *turn) begin(ctx context.Context) error {
+	if t.begun {
+		return nil
+	}
+	select {
+	case t.turns <- struct{}{}:
+		t.begun = true
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("another large answer is being read: %w", ctx.Err())
+	}
+}
+
+func (t *turn) end() {
+	if t.begun {
+		<-t.turns
+	}
+}
+
+// decode decodes an answer if the budget has room for the decoded value.
+func (c *client) decode(q *hook.Question, data []byte, lease *budget.Lease) (*hook.Answer, error) {
+	limit := c.memory.MessageLimit()
+	size := object.Memory(data, limit)
+	if size > limit {
+		//nolint:gosec // not negative
+		return nil, c.fail(hook.Invalid, &decode.LimitError{Message: "the answer", Limit: uint64(limit)})
+	}
+	if err := lease.Resize(size); err != nil {
+		return nil, c.budgetError(err)
+	}
+	answer, err := read(q, c.version, data, c.strict)
+	if err != nil {
+		return nil, c.fail(hook.Invalid, err)
+	}
+	return answer, nil
+}
