@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hookloop/hookloop/internal/client"
-	"github.com/hookloop/hookloop/internal/manifests"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/cluster"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 	"github.com/spf13/cobra"
 )
 

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hookloop/hookloop/internal/dev"
-	"github.com/hookloop/hookloop/internal/terminal"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/dev"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/terminal"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/hookloop/hookloop/internal/client"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/cluster"
 	"github.com/spf13/cobra"
 )
 

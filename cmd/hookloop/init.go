@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/hookloop/hookloop/internal/scaffold"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/scaffold"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )

@@ -5,9 +5,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/hookloop/hookloop/internal/access"
-	"github.com/hookloop/hookloop/internal/client"
-	"github.com/hookloop/hookloop/internal/manifests"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/rbac"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/cluster"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime/schema"

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hookloop/hookloop/internal/client"
-	"github.com/hookloop/hookloop/internal/render"
-	"github.com/hookloop/hookloop/internal/terminal"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/cluster"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/render"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/terminal"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/hookloop/hookloop/internal/conformance"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/verify"
 	"github.com/spf13/cobra"
 )
 

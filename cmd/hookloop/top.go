@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hookloop/hookloop/internal/client"
-	"github.com/hookloop/hookloop/internal/terminal"
-	"github.com/hookloop/hookloop/internal/top"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/cluster"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/terminal"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/top"
 	"github.com/spf13/cobra"
 )
 

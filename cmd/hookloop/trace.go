@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hookloop/hookloop/internal/client"
-	"github.com/hookloop/hookloop/internal/inspect"
-	"github.com/hookloop/hookloop/internal/terminal"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/cluster"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/inspect"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/terminal"
 	"github.com/spf13/cobra"
 )
 

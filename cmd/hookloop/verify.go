@@ -3,7 +3,7 @@ package main
 import (
 	"errors"
 
-	"github.com/hookloop/hookloop/internal/conformance"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/verify"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/hookloop/hookloop/internal/conformance/streamkit"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/verifystream"
 	"github.com/spf13/cobra"
 )
 

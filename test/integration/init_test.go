@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookloop/hookloop/internal/hookprocess"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/hookprocess"
 	"github.com/hookloop/hookloop/internal/proc"
-	"github.com/hookloop/hookloop/internal/scaffold"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/scaffold"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
 	"github.com/hookloop/hookloop/test/serve"

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookloop/hookloop/internal/render"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/render"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
 	"github.com/hookloop/hookloop/test/serve"

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/internal/manifests"
-	"github.com/hookloop/hookloop/internal/render"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/render"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/serve"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

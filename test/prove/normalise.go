@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/render"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/render"
 	"github.com/hookloop/hookloop/test/cluster"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookloop/hookloop/internal/conformance/streamkit"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/verifystream"
 	"github.com/hookloop/hookloop/test/cluster"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookloop/hookloop/internal/conformance/streamkit"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/verifystream"
 )
 
 // faults has, for each planted fault, dialogues that must fail.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookloop/hookloop/internal/conformance/streamkit"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/verifystream"
 	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"github.com/hookloop/hookloop/test/cluster"

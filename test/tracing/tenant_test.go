@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/internal/inspect"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/inspect"
 	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"

@@ -1,0 +1,187 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/graph"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// source reads the objects of one graph. It implements graph.Source.
+type source struct {
+	*index
+	byOwner map[types.UID][]object.Ref
+	// earlier has the objects that an earlier graph has read. It may be nil.
+	earlier map[object.Ref]*object.Object
+	// read has the objects that this graph has read.
+	read map[object.Ref]*object.Object
+}
+
+var _ graph.Source = (*source)(nil)
+
+// newSource returns a source of the objects that the index has now.
+func newSource(x *index, earlier map[object.Ref]*object.Object) *source {
+	return &source{index: x, byOwner: x.owned(), earlier: earlier, read: map[object.Ref]*object.Object{}}
+}
+
+// OwnedBy implements graph.Source.
+func (s *source) OwnedBy(owner types.UID) []object.Ref { return s.byOwner[owner] }
+
+// DependenciesOf implements graph.Source.
+func (s *source) DependenciesOf(o *object.Object) []object.Ref {
+	var all []object.Ref
+	for _, d := range graph.Dependencies(o) {
+		ref := object.Ref{GVK: d.GVK, Namespace: d.Namespace, Name: d.Name}
+		r, ok := s.dependency(d, o.GVK().Group)
+		switch {
+		case ok && r.namespaced:
+			ref.GVK = r.kind
+		case ok:
+			ref.GVK, ref.Namespace = r.kind, ""
+		case ref.GVK.Kind == "":
+			ref.GVK.Kind = d.Field
+		}
+		all = append(all, ref)
+	}
+	return all
+}
+
+// dependency finds the resource of a dependency: by its kind, else by the name of its field, which
+// is a kind of the object's own group.
+func (s *source) dependency(d graph.Dependency, group string) (resource, bool) {
+	kind := d.GVK.Kind
+	if kind == "" {
+		kind = d.Field
+	} else {
+		group = d.GVK.Group
+	}
+	for _, r := range s.resources {
+		if r.Group == group && (r.kind.Kind == kind ||
+			d.GVK.Kind == "" && (strings.EqualFold(r.kind.Kind, kind) || strings.EqualFold(r.Resource, kind))) {
+			return r, true
+		}
+	}
+	return resource{}, false
+}
+
+// listInstead is the number of requests for single objects that a list of one page replaces.
+const listInstead = 20
+
+// place is a resource in a namespace.
+type place struct {
+	kind      schema.GroupVersionKind
+	namespace string
+}
+
+// Read implements graph.Source. It reads objects one by one, or lists their resource if that takes
+// fewer requests.
+func (s *source) Read(ctx context.Context, refs []object.Ref) ([]graph.Found, error) {
+	found, places := make([]graph.Found, len(refs)), map[place][]int{}
+	for i, ref := range refs {
+		_, served := s.kinds[ref.GVK]
+		switch known := s.earlier[ref]; {
+		case !served, len(content.IsPathSegmentName(ref.Name)) > 0, len(content.IsPathSegmentName(ref.Namespace)) > 0:
+			// no object can have the name
+		case known != nil && known.ResourceVersion() == s.version(ref):
+			found[i].Object = known
+		default:
+			at := place{ref.GVK, ref.Namespace}
+			places[at] = append(places[at], i)
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelReads)
+	for at, wanted := range places {
+		r := s.kinds[at.kind]
+		if pages := s.count(r)/pageSize + 1; len(wanted) > listInstead*pages {
+			group.Go(func() error { return s.readAll(ctx, r, at.namespace, refs, wanted, found) })
+			continue
+		}
+		for _, i := range wanted {
+			group.Go(func() error {
+				o, err := s.objects.Resource(r.GroupVersionResource).Namespace(at.namespace).
+					Get(ctx, refs[i].Name, metav1.GetOptions{})
+				if err == nil {
+					found[i].Object, err = object.FromMap(o.Object)
+				}
+				return s.failed(ctx, r, err, &found[i])
+			})
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	for i, ref := range refs {
+		if found[i].Object != nil {
+			s.read[ref] = found[i].Object
+		}
+	}
+	return found, nil
+}
+
+// failed notes an error of a read. It returns ctx's.
+func (s *source) failed(ctx context.Context, r resource, err error, found *graph.Found) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil && !apierrors.IsNotFound(err):
+		found.Unknown = reason(err)
+		s.note(r, found.Unknown)
+	}
+	return nil
+}
+
+// readAll reads the objects with the wanted places in refs by lists.
+func (s *source) readAll(
+	ctx context.Context, r resource, namespace string, refs []object.Ref, wanted []int, found []graph.Found,
+) error {
+	places := map[string]int{}
+	for _, i := range wanted {
+		places[refs[i].Name] = i
+	}
+	options := metav1.ListOptions{Limit: pageSize}
+	for range maxPages {
+		page, err := s.objects.Resource(r.GroupVersionResource).Namespace(namespace).List(ctx, options)
+		if err != nil {
+			for _, i := range wanted {
+				if failed := s.failed(ctx, r, err, &found[i]); failed != nil {
+					return failed
+				}
+			}
+			return nil
+		}
+		for _, item := range page.Items {
+			i, ok := places[item.GetName()]
+			if !ok {
+				continue
+			}
+			if found[i].Object, err = object.FromMap(item.Object); err != nil {
+				found[i].Unknown = err.Error()
+			}
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return nil
+		}
+	}
+	s.unread(r, wanted, found)
+	return nil
+}
+
+// unread notes the wanted objects beyond the first maxPages pages.
+func (s *source) unread(r resource, wanted []int, found []graph.Found) {
+	why := fmt.Sprintf("more than %d objects, of which the first were read", maxPages*pageSize)
+	for _, i := range wanted {
+		if found[i].Object == nil && found[i].Unknown == "" {
+			found[i].Unknown = why
+		}
+	}
+	s.note(r, why)
+}

@@ -1,0 +1,50 @@
+package access
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
+)
+
+// reference is a Secret or ConfigMap of a hook.
+type reference struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+}
+
+// credentials adds the rights on the Secrets and ConfigMaps that hooks and endpointConfigs name.
+// The engine reads each by its name.
+func (a *Access) credentials(c *manifests.Controller) {
+	for _, field := range []string{"hooks", "endpointConfigs"} {
+		if value, found := c.Field("spec", field); found {
+			a.references(value, title(c))
+		}
+	}
+}
+
+// references adds the rights on the references anywhere in a JSON value.
+func (a *Access) references(value json.RawMessage, of string) {
+	var fields map[string]json.RawMessage
+	var items []json.RawMessage
+	if json.Unmarshal(value, &fields) != nil {
+		_ = json.Unmarshal(value, &items) // a scalar has no references
+	}
+	for _, item := range items {
+		a.references(item, of)
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		field := fields[name]
+		resource := map[string]string{"secretRef": "secrets", "configMapRef": "configmaps"}[name]
+		var r reference
+		if resource == "" || json.Unmarshal(field, &r) != nil {
+			a.references(field, of)
+			continue
+		}
+		a.add(&grant{
+			part: credentials, namespace: r.Namespace, resource: resource, names: []string{r.Name},
+			verbs: []string{"get"}, why: []string{"credentials of the hooks of " + of},
+		})
+	}
+}

@@ -1,0 +1,98 @@
+package access
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
+	installed "github.com/hookloop/hookloop/manifests"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// uses are the reasons of the engine's own rights, by resource.
+var uses = map[string]string{
+	"compositecontrollers":        "the declared controllers",
+	"compositecontrollers/status": "their conditions",
+	"controllerrevisions":         "records of rolling updates",
+	"events":                      "Events on controllers and parents",
+	"customresourcedefinitions":   "the resources that are served",
+	"apiservices":                 "the resources that are served",
+	"namespaces":                  "the UID of the cluster, for trace ids",
+	"tokenreviews":                "callers of the gateway",
+	"subjectaccessreviews":        "callers of the gateway",
+	"leases":                      "leader election",
+	"configmaps":                  "the record of finalizers",
+}
+
+// onlyDeclared are the resources that an engine with controllers of files does not use: declared
+// controllers, and the record of their finalizers.
+var onlyDeclared = []string{"compositecontrollers", "decoratorcontrollers", "mapcontrollers", "configmaps"}
+
+// engine adds the rights of the engine itself: those of the manifests that install it, without the
+// rights that these controllers do not need.
+func (a *Access) engine(found []*manifests.Controller) error {
+	documents, err := installed.Roles()
+	if err != nil {
+		return err
+	}
+	for _, document := range documents {
+		var role rbacv1.ClusterRole // a Role has the same rules
+		if err := yaml.Unmarshal(document, &role); err != nil {
+			return fmt.Errorf("embedded role: %w", err)
+		}
+		to, namespace := engine, ""
+		if role.Kind == "Role" {
+			to, namespace = election, a.options.Account.Namespace
+		}
+		for _, rule := range role.Rules {
+			a.engineRule(rule, grant{part: to, namespace: namespace}, found)
+		}
+	}
+	return nil
+}
+
+func (a *Access) engineRule(rule rbacv1.PolicyRule, at grant, found []*manifests.Controller) {
+	for _, resource := range rule.Resources {
+		if declared, _, _ := strings.Cut(resource, "/"); a.options.FromFiles && slices.Contains(onlyDeclared, declared) {
+			continue
+		}
+		switch resource {
+		case "controllerrevisions":
+			if !slices.ContainsFunc(found, rolls) {
+				continue
+			}
+		case "tokenreviews", "subjectaccessreviews":
+			if !a.options.Gateway && !slices.ContainsFunc(found, dialsIn) {
+				continue
+			}
+		}
+		g := at
+		g.group, g.resource, g.names, g.verbs = rule.APIGroups[0], resource, rule.ResourceNames, rule.Verbs
+		base := strings.NewReplacer("decorator", "composite", "map", "composite").Replace(resource)
+		if why := uses[resource]; why != "" {
+			g.why = []string{why}
+		} else if why := uses[base]; why != "" {
+			g.why = []string{why}
+		}
+		a.add(&g)
+	}
+}
+
+// rolls reports whether a controller has rolling updates, which are recorded as revisions.
+func rolls(c *manifests.Controller) bool {
+	return slices.ContainsFunc(c.Uses(), func(u manifests.Use) bool {
+		return c.GVK().Kind == "CompositeController" && u.Method.Rolling()
+	})
+}
+
+// dialsIn reports whether a hook of the controller dials in to the gateway.
+func dialsIn(c *manifests.Controller) bool {
+	for _, h := range c.Hooks() {
+		if h.GRPC != nil && h.GRPC.Worker != "" {
+			return true
+		}
+	}
+	return false
+}
