@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
-	"sync"
-
-	"github.com/hookloop/hookloop/internal/footprint"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/overlay"
 	"github.com/hookloop/hookloop/server"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -22,10 +19,12 @@ func newServe() *cobra.Command {
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(files) > 0 {
-				config.Declared = server.Files(files...)
+				declared, err := overlay.From(overlay.Files(files...))
+				if err != nil {
+					return err
+				}
+				config.Declared = declared
 			}
-			footprint.CollectBySize()
-			defer keepSmall(cmd.Context())()
 			return server.Run(cmd.Context(), config)
 		},
 	}
@@ -34,14 +33,6 @@ func newServe() *cobra.Command {
 		"file or folder with the controllers to run in place of those of the cluster; - for stdin; repeatable")
 	bind(cmd.Flags(), &config)
 	return cmd
-}
-
-// keepSmall keeps the resident memory small until the returned function is called.
-func keepSmall(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	running.Go(func() { footprint.Keep(ctx) })
-	return func() { cancel(); running.Wait() }
 }
 
 // bind declares the flags. Flags of Metacontroller keep their names and meanings. The values in c
