@@ -80,6 +80,7 @@ require (
 	github.com/google/cel-go v0.26.1 // indirect
 	github.com/google/gnostic-models v0.7.0 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.31.0 // indirect
+	github.com/hookloop/hookloop/gen v0.0.0
 	github.com/hookloop/hookloop/internal/protocol v0.0.0
 	github.com/hookloop/hookloop/sdk/go v0.0.0
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
@@ -116,3 +117,5 @@ require (
 replace github.com/hookloop/hookloop/sdk/go => ./sdk/go
 
 replace github.com/hookloop/hookloop/internal/protocol => ./internal/protocol
+
+replace github.com/hookloop/hookloop/gen => ./gen

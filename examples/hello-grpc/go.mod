@@ -15,6 +15,7 @@ require (
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.31.0 // indirect
+	github.com/hookloop/hookloop/gen v0.0.0
 	github.com/hookloop/hookloop/internal/protocol v0.0.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
@@ -54,3 +55,5 @@ require (
 replace github.com/hookloop/hookloop/sdk/go => ../../sdk/go
 
 replace github.com/hookloop/hookloop/internal/protocol => ../../internal/protocol
+
+replace github.com/hookloop/hookloop/gen => ../../gen

@@ -9,7 +9,10 @@ require (
 )
 
 require (
+	github.com/hookloop/hookloop/gen v0.0.0
 	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 )
+
+replace github.com/hookloop/hookloop/gen => ../../gen
