@@ -1,4 +1,4 @@
-package server
+package engine
 
 import (
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"

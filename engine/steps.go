@@ -1,4 +1,4 @@
-package server
+package engine
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/report"
 )
 
-// Work lets the controllers of a process take one key at a time, and finds out when nothing is left
-// to do, for commands that run the engine until then (Config.Work). NewWork makes one; it is for
+// Steps lets the controllers of a process take one key at a time, and finds out when nothing is left
+// to do, for commands that run the engine until then (Config.Steps). NewSteps makes one; it is for
 // one process. It is safe for concurrent use.
-type Work struct {
+type Steps struct {
 	gate *gate.Gate
 
 	mu     sync.Mutex // guards the fields below
@@ -22,24 +22,24 @@ type Work struct {
 	events *report.Events
 }
 
-// NewWork returns the Work of a process that takes keys in steps only.
-func NewWork() *Work {
-	w := &Work{gate: gate.New()}
+// NewSteps returns the Steps of a process that takes keys in steps only.
+func NewSteps() *Steps {
+	w := &Steps{gate: gate.New()}
 	w.gate.Close()
 	return w
 }
 
 // Step lets the first controller with a ready key take it, and returns its name when the key is
 // processed; "" if there is none, or ctx is done. The loop that starts controllers is "supervisor".
-func (w *Work) Step(ctx context.Context) string { return w.gate.Step(ctx) }
+func (w *Steps) Step(ctx context.Context) string { return w.gate.Step(ctx) }
 
 // Busy returns the number of keys by controller that are ready, in work, or wait for a retry.
-func (w *Work) Busy() map[string]int { return w.gate.Busy() }
+func (w *Steps) Busy() map[string]int { return w.gate.Busy() }
 
 // Behind returns the resources of which the process does not show the newest state, and false
 // before the process has a cache. Latest returns the resourceVersion of the last change of a
 // resource.
-func (w *Work) Behind(ctx context.Context, latest func(object.Resource) string) ([]string, bool, error) {
+func (w *Steps) Behind(ctx context.Context, latest func(object.Resource) string) ([]string, bool, error) {
 	w.mu.Lock()
 	c := w.cache
 	w.mu.Unlock()
@@ -51,10 +51,10 @@ func (w *Work) Behind(ctx context.Context, latest func(object.Resource) string) 
 }
 
 // Running returns the names of the controllers that take keys, and "supervisor".
-func (w *Work) Running() []string { return w.gate.Names() }
+func (w *Steps) Running() []string { return w.gate.Names() }
 
 // Mark records an Event about an object, after all Events so far: when it exists, they do.
-func (w *Work) Mark(ctx context.Context, about *object.Object, reason string) {
+func (w *Steps) Mark(ctx context.Context, about *object.Object, reason string) {
 	w.mu.Lock()
 	events := w.events
 	w.mu.Unlock()
@@ -63,8 +63,8 @@ func (w *Work) Mark(ctx context.Context, about *object.Object, reason string) {
 	}
 }
 
-// observe connects the Work with the parts of the process.
-func (w *Work) observe(p *host.Process) {
+// observe connects the Steps with the parts of the process.
+func (w *Steps) observe(p *host.Process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cache, w.events = p.Cache, p.Events

@@ -11,12 +11,10 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/engine/internal/watch/cache"
+	"github.com/hookloop/hookloop/engine"
 	"github.com/hookloop/hookloop/engine/controller"
-	"github.com/hookloop/hookloop/engine/internal/ask/customize"
-	"github.com/hookloop/hookloop/engine/internal/host"
-	"github.com/hookloop/hookloop/engine/internal/plan"
-	"github.com/hookloop/hookloop/transports/gateway/internal/auth"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/transports/gateway"
 	"github.com/hookloop/hookloop/transports/inproc"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
@@ -99,6 +97,11 @@ type Config struct {
 	// them.
 	Hooks map[string]Hook
 
+	// Transports are further transports, by the name that a hook refers to
+	// (spec.hooks.sync.transport.name). They are for programs that embed the engine; no flag sets
+	// them.
+	Transports hook.Openers
+
 	// Controllers are controllers in Go of this process (packages controller and actor), which run
 	// beside the declared ones. They are for programs that embed the engine; no flag sets them.
 	Controllers []controller.Declared
@@ -112,9 +115,9 @@ type Config struct {
 	// need not have Hookloop's CRDs; nil means those of the cluster. Files makes one.
 	Declared Declared
 	// Observer is notified of all syncs; it may be nil.
-	Observer Observer
-	// Work lets the controllers take their keys in steps; nil lets them take keys freely.
-	Work *Work
+	Observer engine.Observer
+	// Steps lets the controllers take their keys in steps; nil lets them take keys freely.
+	Steps *engine.Steps
 
 	Recording      Recording
 	Gateway        Gateway
@@ -204,11 +207,11 @@ func DefaultConfig() Config {
 		ClientQPS: 200, ClientBurst: 400, Workers: 5, SlowHookWaits: 500, RewriteLimit: 100, RewritePause: time.Minute,
 		ApplyStrategy: DynamicApply, FieldManager: "metacontroller", FieldValidation: WarnFields,
 		DiscoveryInterval: 30 * time.Second, CacheFlushInterval: 30 * time.Minute,
-		CustomizeMaxAge: customize.DefaultMaxAge, EventsQPS: 1. / 300, EventsBurst: 25, GracePeriod: 30 * time.Second,
-		StaleViewAfter: cache.DefaultStaleAfter,
+		CustomizeMaxAge: engine.DefaultCustomizeMaxAge, EventsQPS: 1. / 300, EventsBurst: 25, GracePeriod: 30 * time.Second,
+		StaleViewAfter: engine.DefaultStaleAfter,
 		MetricsAddress: ":9999", HealthAddress: ":8081", PprofAddress: "0",
 		Recording:      defaultRecording(),
-		Gateway:        Gateway{Audience: auth.DefaultAudience},
+		Gateway:        Gateway{Audience: gateway.DefaultAudience},
 		LeaderElection: LeaderElection{ResourceLock: "leases", ID: "metacontroller", WarmStandby: true},
 		Tracing:        Tracing{SampleRatio: -1},
 	}
@@ -279,15 +282,6 @@ func (c *Config) Validate() error {
 	return c.validateText()
 }
 
-// deletionLimit parses DeletionLimit; nil means no limit.
-func (c *Config) deletionLimit() *plan.DeletionLimit {
-	if c.DeletionLimit == "" {
-		return nil
-	}
-	limit := plan.DeletionLimit(intstr.Parse(c.DeletionLimit))
-	return &limit
-}
-
 // checkControllers returns the faults of Controllers, and of the other fields of programs with
 // controllers in Go.
 func (c *Config) checkControllers() error {
@@ -297,7 +291,7 @@ func (c *Config) checkControllers() error {
 	case c.ControllersOnly && len(c.Hooks) > 0:
 		return errors.New("Config.ControllersOnly: Hooks has hooks of declared controllers, expected none")
 	}
-	if err := host.Check(c.Scheme, c.Controllers...); err != nil {
+	if err := engine.CheckControllers(c.Scheme, c.Controllers...); err != nil {
 		return fmt.Errorf("Config.Controllers: %w", err)
 	}
 	return nil

@@ -5,7 +5,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/internal/act"
+	"github.com/hookloop/hookloop/engine"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
@@ -14,7 +14,7 @@ import (
 // calls it from one goroutine at a time.
 type fencedLock struct {
 	resourcelock.Interface
-	fence *act.Fence
+	fence *engine.Fence
 	// lost is called when another replica has the lease after this one had it.
 	lost func()
 	held bool

@@ -24,7 +24,7 @@ func (h *health) standby() {
 
 // warming makes a replica that waits to lead ready when its caches are filled, so that a rollout of
 // several replicas ends a leader only when another replica can take over without a list.
-func (h *health) warming(e engine) {
+func (h *health) warming(e runner) {
 	h.set(func() (bool, string) {
 		if !e.Warmed() {
 			return false, "standing by for leadership; caches are being filled"
@@ -38,7 +38,7 @@ func (h *health) stopping() { h.set(func() (bool, string) { return false, "stopp
 
 // working makes the process ready when the engine is. The text has the engine's problems, which do
 // not make the process unready: a restart would not solve them.
-func (h *health) working(e engine) {
+func (h *health) working(e runner) {
 	h.set(func() (bool, string) {
 		if !e.Ready() {
 			return false, "caches are being filled"

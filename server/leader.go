@@ -10,8 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/hookloop/hookloop/engine/internal/act"
-	"github.com/hookloop/hookloop/engine/internal/loop"
+	"github.com/hookloop/hookloop/engine"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -22,7 +21,7 @@ import (
 
 // ErrLeaseLost reports that another replica may be leading: the process stops immediately and must
 // be started again.
-var ErrLeaseLost = fmt.Errorf("the leader lease was lost: %w", loop.ErrStopNow)
+var ErrLeaseLost = fmt.Errorf("the leader lease was lost: %w", engine.ErrStopNow)
 
 // The lease's times, client-go's recommendation. Another replica takes over leaseDuration after the
 // last renewal that it saw, at the earliest; the fence lets nothing through from renewDeadline
@@ -47,7 +46,7 @@ const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespac
 func (l LeaderElection) lead(
 	ctx context.Context,
 	lock resourcelock.Interface,
-	fence *act.Fence,
+	fence *engine.Fence,
 	standBy func(),
 	work func(context.Context) error,
 ) error {

@@ -1,18 +1,14 @@
 package server
 
 import (
-	"context"
 	"math"
 	"runtime/debug"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
-	"github.com/hookloop/hookloop/engine/internal/watch/cache"
-	"github.com/hookloop/hookloop/engine/internal/pipeline"
 	"github.com/hookloop/hookloop/internal/budget"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/utils/clock"
 )
 
 const (
@@ -77,45 +73,6 @@ func softLimit() int64 {
 		return limit
 	}
 	return 0
-}
-
-// reportCaches records the caches' size in the budget until ctx ends.
-func reportCaches(ctx context.Context, b *budget.Budget, stats func() []cache.ResourceStats, c clock.WithTicker) {
-	ticker := c.NewTicker(reportInterval)
-	defer ticker.Stop()
-	for {
-		var bytes int64
-		for _, s := range stats() {
-			bytes += int64(s.Bytes)
-		}
-		b.Report(bytes)
-		select {
-		case <-ticker.C():
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// accounts opens accounts for the memory that pipelines use for their parents.
-func accounts(b *budget.Budget) pipeline.OpenAccount {
-	share := b.Share(budget.Plans)
-	if share == nil {
-		return nil
-	}
-	return func(shrink func(limit int64)) pipeline.Account { return account{share.Join(shrink), share} }
-}
-
-// account is a pipeline's account of the share for plans.
-type account struct {
-	*budget.Account
-	share *budget.Share
-}
-
-// Set records the size, and makes room if there is too little.
-func (a account) Set(bytes int64) {
-	a.Account.Set(bytes)
-	a.share.Balance()
 }
 
 // memoryMetrics reads the budget at each scrape.

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"runtime/metrics"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
@@ -33,7 +34,7 @@ const noLimit = 1 << 62
 
 // watchHeap logs when the memory limit begins or ceases to slow the process down, until ctx ends.
 func watchHeap(ctx context.Context, log logr.Logger, read func() heap, c clock.WithTicker) {
-	ticker := c.NewTicker(reportInterval)
+	ticker := c.NewTicker(5 * time.Second)
 	defer ticker.Stop()
 	tight := false
 	for {

@@ -11,11 +11,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/hookloop/hookloop/engine/internal/act"
-	"github.com/hookloop/hookloop/engine/internal/loop/share"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/globallog"
+	"github.com/hookloop/hookloop/engine"
 	"github.com/hookloop/hookloop/internal/lastsync"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/overlay"
 	"github.com/hookloop/hookloop/transports/recording"
 	"github.com/hookloop/hookloop/internal/budget"
 	"github.com/hookloop/hookloop/transports/inproc"
@@ -25,14 +22,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 )
 
 // flushTimeout bounds the export of the last spans at the end.
 const flushTimeout = 5 * time.Second
 
-// engine runs the controllers: package supervisor's Supervisor.
-type engine interface {
+// runner runs the controllers: package engine's Engine.
+type runner interface {
 	// Warm keeps the caches filled until ctx ends, for a replica that waits to lead. Run may be called
 	// meanwhile.
 	Warm(ctx context.Context)
@@ -54,12 +50,8 @@ type process struct {
 	rest         *rest.Config
 	log          logr.Logger
 	metrics      *prometheus.Registry
-	series       *series // registers with metrics what goes with a controller
-	cacheEntries *cacheEntries
 	// syncs has the last syncs of parents.
 	syncs *lastsync.Store
-	// circuits is set by host.
-	circuits *circuitMetrics
 	tracing  tracing
 	budget   *budget.Budget
 	// recorder is nil without Config.Recording.
@@ -67,14 +59,11 @@ type process struct {
 	// budgetSource is the source of the budget's limit, for the log.
 	budgetSource string
 	inside       *inproc.Transport
-	waits        *share.Waits
 	health       health
 	// fence is nil without leader election.
-	fence *act.Fence
-	// overlay has the controllers of Config.Declared; nil without it.
-	overlay *overlay.Overlay
+	fence *engine.Fence
 	// build wires the engine when the process leads or begins to wait for that.
-	build func(context.Context) (engine, error)
+	build func(context.Context) (runner, error)
 }
 
 // Run runs the controllers until ctx ends. Then it starts no sync, lets the running ones finish
@@ -102,16 +91,13 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 	if err != nil {
 		return nil, err
 	}
-	globallog.Set(log)
+	klog.SetLogger(log)
 	p := &process{
 		Config: c, log: log, metrics: newRegistry(c.Version), syncs: lastsync.New(lastsync.MaxParents),
 	}
-	p.series, p.cacheEntries = &series{Registerer: p.metrics}, newCacheEntries(p.metrics)
-	p.cacheEntries.add("last-syncs", p.syncs.Len)
 	if p.tracing, err = newTracing(ctx, c.Tracing, c.Version, log, p.metrics); err != nil {
 		return nil, err
 	}
-	p.cacheEntries.add("spans", p.tracing.waiting)
 	if p.budget, err = p.memory(); err != nil {
 		return nil, err
 	}
@@ -121,8 +107,7 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 	if p.inside, err = inproc.New(c.Hooks, p.budget); err != nil {
 		return nil, fmt.Errorf("Config.Hooks: %w", err)
 	}
-	p.waits = share.NewWaits(c.SlowHookWaits, waitBytes(p.budget))
-	if p.rest, err = restConfig(c, newShareMetrics(p.series, p.waits)); err != nil {
+	if p.rest, err = restConfig(c); err != nil {
 		return nil, err
 	}
 	if err := p.openOverlay(); err != nil {
@@ -133,7 +118,7 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 	}
 	newMemoryMetrics(p.metrics, p.budget.Usage)
 	if c.LeaderElection.Enabled {
-		p.fence = act.NewFence()
+		p.fence = engine.NewFence()
 		newLeaderMetrics(p.metrics, c.LeaderElection.ID, p.fence.Open)
 	}
 	p.build = p.wire
@@ -141,14 +126,10 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 }
 
 // restConfig returns the configuration of clients of the API server.
-func restConfig(c Config, metrics *shareMetrics) (*rest.Config, error) {
+func restConfig(c Config) (*rest.Config, error) {
 	config, err := loadConfig(c)
 	if err != nil {
 		return nil, err
-	}
-	config.QPS, config.Burst = float32(c.ClientQPS), c.ClientBurst
-	if c.ClientQPS > 0 { // one limit for the process, not one for each client
-		config.RateLimiter = share.NewLimiter(c.ClientQPS, c.ClientBurst, clock.RealClock{}, metrics.waited)
 	}
 	config.UserAgent = "hookloop/" + c.Version
 	return config, nil
@@ -258,16 +239,16 @@ func (p *process) campaign(ctx context.Context, lock resourcelock.Interface) err
 
 // work wires and runs the engine.
 func (p *process) work(ctx context.Context) error {
-	engine, err := p.build(ctx)
+	e, err := p.build(ctx)
 	if ctx.Err() != nil && err != nil {
 		return nil // asked to stop before there was anything to stop
 	}
 	if err != nil {
 		return err
 	}
-	defer engine.Close()
-	p.health.working(engine)
-	return engine.Run(ctx)
+	defer e.Close()
+	p.health.working(e)
+	return e.Run(ctx)
 }
 
 // flush exports the remaining spans.

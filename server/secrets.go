@@ -5,16 +5,16 @@ import (
 	"os"
 	"strings"
 
-	"github.com/hookloop/hookloop/transports/internal/endpoint"
+	"github.com/hookloop/hookloop/transports"
 )
 
 // resolver is the file with a Pod's search path.
 const resolver = "/etc/resolv.conf"
 
 // secrets returns the policy for sending values of Secrets.
-func (p *process) secrets() endpoint.Policy {
+func (p *process) secrets() transports.SecretPolicy {
 	text, _ := os.ReadFile(resolver) // without the file the domain is unknown
-	return endpoint.Policy{
+	return transports.SecretPolicy{
 		ClusterDomain: cmp.Or(p.ClusterDomain, clusterDomain(string(text))),
 		Unrestricted:  p.UnrestrictedSecretNamespaces,
 	}

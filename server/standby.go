@@ -20,7 +20,7 @@ type standby struct {
 	process *process
 	// built is closed when engine or err is set, if begin was called.
 	built  chan struct{}
-	engine engine
+	engine runner
 	err    error
 	// cool ends the warming; tasks waits for it.
 	cool  context.CancelFunc

@@ -57,3 +57,6 @@ func KindOf(err error) Kind {
 	}
 	return ""
 }
+
+// MaxRetryAfter bounds the delay that a hook requests. It equals the longest backoff.
+const MaxRetryAfter = 1000 * time.Second

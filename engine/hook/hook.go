@@ -2,11 +2,11 @@
 // the kinds of error, which distinguish a failure that the hook reports from an unreachable hook.
 //
 // It holds no transport: packages under internal/transports implement Hook, the pipeline asks it,
-// and package engine/internal/ask/middleware adds behaviour by wrapping it. Questions are built by
+// and package internal/transports/middleware adds behaviour by wrapping it. Questions are built by
 // the shapes from the cache; answers come from outside and are not trusted: package plan validates
 // them.
 //
-// A Hook is safe for concurrent use. Package transports/transporttest holds the suite that
+// A Hook is safe for concurrent use. Package internal/transports/transporttest holds the suite that
 // every transport passes.
 package hook
 

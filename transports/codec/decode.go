@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"github.com/hookloop/hookloop/internal/printable"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,7 +12,6 @@ import (
 	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	mapv1 "github.com/hookloop/hookloop/gen/hookloop/map/v1"
-	"github.com/hookloop/hookloop/transports/internal/endpoint"
 	"google.golang.org/protobuf/proto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -141,7 +141,7 @@ func (d decoder) answer(
 	case len(status) == 0 || string(status) == "null":
 	case !json.Valid(status):
 		return nil, fmt.Errorf("status begins with %q, expected a JSON object",
-			endpoint.Excerpt(status[:min(len(status), 20)]))
+			printable.Excerpt(status[:min(len(status), 20)]))
 	default:
 		a.Status = status
 	}
@@ -186,7 +186,7 @@ func decodePatch(p *decoratorv1.KeyPatch) (map[string]*string, error) {
 	}
 	for _, key := range p.GetRemove() {
 		if out[key] != nil {
-			return nil, fmt.Errorf("%q is both set and removed, expected one of them", endpoint.Excerpt([]byte(key)))
+			return nil, fmt.Errorf("%q is both set and removed, expected one of them", printable.Excerpt([]byte(key)))
 		}
 		out[key] = nil
 	}

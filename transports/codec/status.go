@@ -1,13 +1,13 @@
 package codec
 
 import (
+	"github.com/hookloop/hookloop/internal/printable"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/transports/internal/endpoint"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -40,7 +40,7 @@ func Unserved(err error) bool {
 // Failure returns the port's error for a status other than OK. name is the name of the hook in
 // messages, and timeout the timeout of the call.
 func Failure(name string, q *hook.Question, timeout time.Duration, s *status.Status) *hook.Error {
-	cause := &statusError{code: s.Code(), text: endpoint.Excerpt([]byte(s.Message()))}
+	cause := &statusError{code: s.Code(), text: printable.Excerpt([]byte(s.Message()))}
 	failure := &hook.Error{Kind: kindOf(s), Hook: name, Err: cause}
 	switch s.Code() {
 	case codes.DeadlineExceeded:
@@ -59,7 +59,7 @@ func Failure(name string, q *hook.Question, timeout time.Duration, s *status.Sta
 				failure.Reason = detail.GetReason()
 			}
 		case *errdetails.RetryInfo:
-			failure.RetryAfter = min(max(0, detail.GetRetryDelay().AsDuration()), endpoint.MaxRetryAfter)
+			failure.RetryAfter = min(max(0, detail.GetRetryDelay().AsDuration()), hook.MaxRetryAfter)
 		}
 	}
 	return failure

@@ -1,6 +1,7 @@
 package fallback
 
 import (
+	"github.com/hookloop/hookloop/internal/printable"
 	"cmp"
 	"context"
 	"errors"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/transports/codec"
-	"github.com/hookloop/hookloop/transports/internal/endpoint"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -214,5 +214,5 @@ func cause(err error) string {
 	if errors.As(err, &e) {
 		err = e.Err
 	}
-	return cmp.Or(endpoint.Excerpt([]byte(err.Error())), "no response")
+	return cmp.Or(printable.Excerpt([]byte(err.Error())), "no response")
 }

@@ -10,6 +10,7 @@
 package gateway
 
 import (
+	"github.com/hookloop/hookloop/internal/printable"
 	"context"
 	"errors"
 	"strings"
@@ -19,7 +20,6 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/budget"
-	"github.com/hookloop/hookloop/transports/internal/endpoint"
 	"github.com/hookloop/hookloop/transports/gateway/internal/auth"
 	"github.com/hookloop/hookloop/transports/internal/stream"
 	"google.golang.org/grpc"
@@ -266,7 +266,7 @@ func rightFor(attach *streamv1.Attach) (auth.Right, error) {
 	if !found || i.GetControllerName() == "" {
 		return auth.Right{}, status.Errorf(codes.InvalidArgument,
 			"attach: intercept has controller_kind %q and controller_name %q, expected %s, and a name",
-			endpoint.Excerpt([]byte(i.GetControllerKind())), endpoint.Excerpt([]byte(i.GetControllerName())),
+			printable.Excerpt([]byte(i.GetControllerKind())), printable.Excerpt([]byte(i.GetControllerName())),
 			strings.Join(hook.DeclaredKinds(), " or "))
 	}
 	if len(i.GetNamespace()) > maxName || len(i.GetName()) > maxName {

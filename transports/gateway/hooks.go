@@ -1,11 +1,11 @@
 package gateway
 
 import (
+	"github.com/hookloop/hookloop/internal/printable"
 	"context"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/transports/internal/endpoint"
 	"github.com/hookloop/hookloop/transports/internal/stream"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -100,7 +100,7 @@ func named(controller string) string {
 	if controller == "" {
 		return ""
 	}
-	return " under the name " + endpoint.Excerpt([]byte(controller))
+	return " under the name " + printable.Excerpt([]byte(controller))
 }
 
 // users returns the controllers that refer to a worker, filtered by kind and name if these are set.

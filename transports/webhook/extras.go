@@ -1,11 +1,11 @@
 package webhook
 
 import (
+	"github.com/hookloop/hookloop/internal/printable"
 	"fmt"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/transports/internal/endpoint"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -59,7 +59,7 @@ func (v *answerV2) read(a *hook.Answer) (err error) {
 	}
 	for i, e := range events {
 		if e.Type != "" && e.Type != "Normal" && e.Type != "Warning" {
-			return fmt.Errorf("events[%d].type is %q, expected Normal or Warning", i, endpoint.Excerpt([]byte(e.Type)))
+			return fmt.Errorf("events[%d].type is %q, expected Normal or Warning", i, printable.Excerpt([]byte(e.Type)))
 		}
 		a.Events = append(a.Events, hook.Event{Warning: e.Type == "Warning", Reason: e.Reason, Message: e.Message})
 	}

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"github.com/hookloop/hookloop/internal/printable"
 	"compress/flate"
 	"compress/gzip"
 	"context"
@@ -17,7 +18,6 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/internal/budget"
-	"github.com/hookloop/hookloop/transports/internal/endpoint"
 )
 
 func (c *client) fail(kind hook.Kind, err error) *hook.Error {
@@ -127,10 +127,10 @@ func (c *client) responseError(response *http.Response) error {
 		// A read error is ignored, because the status is the error.
 		body, _ = io.ReadAll(io.LimitReader(response.Body, maxErrorBytes))
 	}
-	failure := c.fail(hook.Failed, &statusError{status: response.StatusCode, text: endpoint.Excerpt(body)})
+	failure := c.fail(hook.Failed, &statusError{status: response.StatusCode, text: printable.Excerpt(body)})
 	if response.StatusCode == http.StatusTooManyRequests {
 		failure.Kind, failure.RetryAfter = hook.Throttled, min(retryAfter(response.Header, time.Now()),
-			endpoint.MaxRetryAfter)
+			hook.MaxRetryAfter)
 	}
 	return failure
 }

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"github.com/hookloop/hookloop/internal/printable"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/transports/internal/endpoint"
 	kjson "sigs.k8s.io/json"
 )
 
@@ -136,7 +136,7 @@ func unmarshal(data []byte, strict bool, target any) error {
 	}
 	if trimmed[0] != '{' {
 		return fmt.Errorf("the answer begins with %q, expected a JSON object",
-			endpoint.Excerpt(trimmed[:min(len(trimmed), 20)]))
+			printable.Excerpt(trimmed[:min(len(trimmed), 20)]))
 	}
 	if !strict {
 		return invalid(json.Unmarshal(data, target))
@@ -153,5 +153,5 @@ func invalid(err error) error {
 		return nil
 	}
 	// The error may quote a name of any length.
-	return errors.New("the answer is not valid: " + endpoint.Excerpt([]byte(object.Explain(err).Error())))
+	return errors.New("the answer is not valid: " + printable.Excerpt([]byte(object.Explain(err).Error())))
 }

@@ -6,7 +6,7 @@
 // hook (Desired) and from earlier syncs (Converged, Previous); its actions go to package act.
 // Everything is a value; nothing is shared.
 //
-// Golden files under testdata hold the rules, one story each; go test ./engine/internal/plan
+// Golden files under testdata hold the rules, one story each; go test ./internal/engine/plan
 // -update rewrites their plans. Random worlds with a small API server check that every plan
 // converges, and a fuzz target answers with any bytes.
 package plan

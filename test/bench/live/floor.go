@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,8 +11,6 @@ import (
 	"time"
 
 	hookobject "github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/observe/mapping"
-	"github.com/hookloop/hookloop/engine/internal/plan"
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -100,8 +100,8 @@ func (s *stage) asWritten(i int) object {
 	if s.mapping {
 		name = inputName(i)
 		key := fmt.Sprintf("Secret/%s/%s", namespace, name)
-		labels[plan.MapKey] = mapping.Hash(key)
-		marks[plan.MapKey], marks[plan.MapController] = key, "bench"
+		labels["metacontroller.k8s.io/map-key"] = mapHash(key)
+		marks["metacontroller.k8s.io/map-key"], marks["metacontroller.k8s.io/map-controller"] = key, "bench"
 	}
 	labels["bench.example.com/crowd"], labels["bench.example.com/floor"] = "crowd", "crowd"
 	body := func() object {
@@ -201,3 +201,6 @@ func atOnce(ctx context.Context, n int, do func(ctx context.Context, i int) erro
 	}
 	return group.Wait()
 }
+
+// mapHash is the label value of a map key, as the documentation of MapControllers defines it.
+func mapHash(key string) string { sum := sha256.Sum256([]byte(key)); return hex.EncodeToString(sum[:16]) }

@@ -8,9 +8,7 @@ package endpoint
 
 import (
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
 )
 
 // DefaultTimeout is the timeout of a call if the spec sets none, or one that is not positive.
@@ -34,16 +32,4 @@ func Timeout(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// maxExcerpt bounds a quotation of a hook's text, in bytes.
-const maxExcerpt = 256
 
-// Excerpt returns the first 256 bytes of an untrusted text, as one line of printable characters.
-func Excerpt(text []byte) string {
-	valid := strings.ToValidUTF8(string(text[:min(len(text), maxExcerpt)]), "")
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, valid))
-}

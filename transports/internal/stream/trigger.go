@@ -1,13 +1,13 @@
 package stream
 
 import (
+	"github.com/hookloop/hookloop/internal/printable"
 	"errors"
 	"slices"
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"github.com/hookloop/hookloop/transports/internal/endpoint"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/labels"
@@ -51,7 +51,7 @@ func TriggerOf(kind, controller string, ask hook.TriggerFunc) func(*streamv1.Tri
 
 // quoted returns the part of a hook's text that an error repeats. The engine queues the error until
 // the hook reads it, so that its size has a limit.
-func quoted(field string) string { return endpoint.Excerpt([]byte(field)) }
+func quoted(field string) string { return printable.Excerpt([]byte(field)) }
 
 // RequestSync triggers a controller. It converts ErrTooManyTriggers to RESOURCE_EXHAUSTED.
 func RequestSync(ask hook.TriggerFunc, req hook.Trigger) (parents int, err error) {

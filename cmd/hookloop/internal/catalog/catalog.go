@@ -13,7 +13,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
+	"github.com/hookloop/hookloop/engine"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 	"github.com/hookloop/hookloop/internal/memapi"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -22,9 +22,9 @@ import (
 
 // Catalog is a set of resources.
 type Catalog struct {
-	known *discovery.Discovery
+	known *engine.Resources
 	// declared has the resources of files that known may lack, in groups; it may be nil.
-	declared *discovery.Discovery
+	declared *engine.Resources
 	groups   map[string]bool
 }
 
@@ -37,9 +37,9 @@ func Of(
 	if err != nil {
 		return nil, err
 	}
-	known := discovery.New(discovery.Settings{Client: client})
+	known, err := engine.Discover(ctx, client)
 	var partial *clientdiscovery.ErrGroupDiscoveryFailed
-	if err := known.Refresh(ctx); err != nil && !errors.As(err, &partial) {
+	if err != nil && !errors.As(err, &partial) {
 		return nil, err
 	}
 	c := &Catalog{known: known, declared: files.known, groups: map[string]bool{}}
@@ -65,8 +65,8 @@ func New(ctx context.Context, crds []*manifests.CRD) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := discovery.New(discovery.Settings{Client: client})
-	if err := known.Refresh(ctx); err != nil {
+	known, err := engine.Discover(ctx, client)
+	if err != nil {
 		return nil, fmt.Errorf("built-in resources: %w", err)
 	}
 	return &Catalog{known: known}, nil
@@ -81,7 +81,7 @@ func (c *Catalog) Resource(rule v1alpha1.ResourceRule) (object.Resource, bool) {
 // Absent reports whether a resource is certainly neither served nor declared.
 func (c *Catalog) Absent(rule v1alpha1.ResourceRule) bool {
 	_, err := c.find(rule)
-	var missing *discovery.NotFoundError
+	var missing *engine.NotServedError
 	return errors.As(err, &missing)
 }
 

@@ -1,6 +1,7 @@
 package dev
 
 import (
+	"github.com/hookloop/hookloop/engine"
 	"context"
 	"errors"
 	"flag"
@@ -14,8 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/server"
 	"go.uber.org/goleak"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -53,40 +52,40 @@ func playSession(t *testing.T, o *observer) {
 		return decode(t, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","namespace":"other"},
 			"data":{"password":"`+value+`"}}`)
 	}
-	at := func(w *object.Object, verb, why string) server.Write {
-		return server.Write{Verb: verb, Ref: w.Ref(), Why: why}
+	at := func(w *object.Object, verb, why string) engine.Write {
+		return engine.Write{Verb: verb, Ref: w.Ref(), Why: why}
 	}
-	update := func(verb string, from, to *object.Object, why string) server.Write {
+	update := func(verb string, from, to *object.Object, why string) engine.Write {
 		w := at(to, verb, why)
 		w.Before, w.After = from, to
 		return w
 	}
 	key := hook.ParentKey(web.Ref())
-	s := server.Sync{
+	s := engine.Sync{
 		Controller: "composite/web", Key: key, Ops: []hook.Op{hook.Sync}, HookTime: 1234 * time.Microsecond,
 		Duration: 45 * time.Millisecond, Result: "changed", CauseCount: 1,
-		Causes: []queue.Cause{{Kind: queue.CauseObject, Ref: web.Ref()}},
-		Writes: []server.Write{
+		Causes: []engine.Cause{{Kind: engine.CauseObject, Ref: web.Ref()}},
+		Writes: []engine.Write{
 			at(deployment("1", "a", ""), "create", "desired, not there"), update(statusVerb, before, after, ""),
 		},
 	}
 	o.Synced(s)
-	s.Causes, s.CauseCount = []queue.Cause{
-		{Kind: queue.CauseChild, Ref: secret("x").Ref(), Deleted: true}, {Kind: queue.CauseTrigger, Reason: "order 7"},
+	s.Causes, s.CauseCount = []engine.Cause{
+		{Kind: engine.CauseChild, Ref: secret("x").Ref(), Deleted: true}, {Kind: engine.CauseTrigger, Reason: "order 7"},
 	}, 5
-	s.Writes = []server.Write{
+	s.Writes = []engine.Write{
 		update("update", deployment("1", "a", ""), deployment("2", "b", `,"env":[{"name":"A"}]`), "spec.replicas: 1 → 2"),
 		update("update", secret("b25l"), secret("dHdv"), "data.password: b25l → dHdv"),
 		at(web, "delete", "no longer desired"),
 	}
 	o.Synced(s)
-	s.Causes, s.CauseCount, s.Writes, s.Retry = []queue.Cause{{Kind: queue.CauseRetry}}, 1, nil, true
+	s.Causes, s.CauseCount, s.Writes, s.Retry = []engine.Cause{{Kind: engine.CauseRetry}}, 1, nil, true
 	s.Result, s.Err = "HookFailed", errors.New("sync http://127.0.0.1:1: status 500:\nKeyError")
 	o.Synced(s)
 	o.Synced(s) // only JSON has the same fault again
 	refused := at(deployment("1", "a", ""), "create", "desired, not there")
 	refused.Err = errors.New("create Deployment: forbidden")
-	s.Result, s.Err, s.Writes = "Forbidden", refused.Err, []server.Write{refused}
+	s.Result, s.Err, s.Writes = "Forbidden", refused.Err, []engine.Write{refused}
 	o.Synced(s)
 	o.hookDown.Store(true) // printed neither as a sync nor as a condition
 	s.Result = string(hook.Unreachable)
@@ -96,12 +95,12 @@ func playSession(t *testing.T, o *observer) {
 	running := hook.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Running", Message: "it runs"}
 	o.Reported("composite/web", []hook.Condition{running})
 	o.Reported("composite/web", []hook.Condition{running})
-	s = server.Sync{
+	s = engine.Sync{
 		Controller: "composite/web", Key: key, Duration: time.Millisecond, Result: gone, CauseCount: 1,
-		Causes: []queue.Cause{{Kind: queue.CauseObject, Ref: web.Ref(), Deleted: true}},
+		Causes: []engine.Cause{{Kind: engine.CauseObject, Ref: web.Ref(), Deleted: true}},
 	}
 	o.Synced(s)
-	s.Causes = []queue.Cause{{Kind: queue.CauseChild, Ref: secret("x").Ref(), Deleted: true}}
+	s.Causes = []engine.Cause{{Kind: engine.CauseChild, Ref: secret("x").Ref(), Deleted: true}}
 	o.Synced(s) // its children follow it
 }
 

@@ -1,6 +1,7 @@
 package dev
 
 import (
+	"github.com/hookloop/hookloop/engine"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -8,8 +9,6 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/server"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -45,8 +44,8 @@ func newObserver(p *printer) *observer {
 // unreached are the results of syncs that did not reach the hook.
 var unreached = []string{string(hook.Unreachable), string(hook.TimedOut)}
 
-// Synced implements server.Observer.
-func (o *observer) Synced(s server.Sync) {
+// Synced implements engine.Observer.
+func (o *observer) Synced(s engine.Sync) {
 	if o.records {
 		o.record(s.Writes)
 	}
@@ -78,7 +77,7 @@ const gone = "gone"
 
 // leaves reports whether a sync is the first one after its parent has been deleted. Later
 // ones are about the parent's children.
-func (o *observer) leaves(s server.Sync) bool {
+func (o *observer) leaves(s engine.Sync) bool {
 	key := s.Controller + " " + s.Key.String()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -94,7 +93,7 @@ func (o *observer) leaves(s server.Sync) bool {
 
 // repeats reports whether a sync is a retry that has failed as the sync before it, and has written
 // nothing.
-func (o *observer) repeats(s server.Sync, problem string) bool {
+func (o *observer) repeats(s engine.Sync, problem string) bool {
 	key := s.Controller + " " + s.Key.String()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -105,13 +104,13 @@ func (o *observer) repeats(s server.Sync, problem string) bool {
 		o.problems[key] = problem
 	}
 	return problem != "" && problem == before && len(s.Writes) == 0 &&
-		!slices.ContainsFunc(s.Causes, func(c queue.Cause) bool { return c.Kind != queue.CauseRetry })
+		!slices.ContainsFunc(s.Causes, func(c engine.Cause) bool { return c.Kind != engine.CauseRetry })
 }
 
 func milli(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // writeOf describes a write. Its reason is not given for a Secret, because it may have a value.
-func writeOf(parent object.Ref, w server.Write) writeLine {
+func writeOf(parent object.Ref, w engine.Write) writeLine {
 	l := writeLine{Verb: w.Verb, Object: short(w.Ref, parent), Why: w.Why}
 	if w.Verb == statusVerb {
 		l.Object = "status of " + l.Object
@@ -143,7 +142,7 @@ func short(ref, parent object.Ref) string {
 }
 
 // causes returns the causes of a sync as texts, each once.
-func causes(s server.Sync) []string {
+func causes(s engine.Sync) []string {
 	var texts []string
 	for _, c := range s.Causes {
 		if text := cause(c, s.Key.Parent); !slices.Contains(texts, text) {
@@ -153,28 +152,28 @@ func causes(s server.Sync) []string {
 	return texts
 }
 
-func cause(c queue.Cause, parent object.Ref) string {
+func cause(c engine.Cause, parent object.Ref) string {
 	verb := " changed"
 	if c.Deleted {
 		verb = " was deleted"
 	}
 	switch c.Kind {
-	case queue.CauseInitial:
+	case engine.CauseInitial:
 		return "the controller started"
-	case queue.CauseResync:
+	case engine.CauseResync:
 		return "the resync period is over"
-	case queue.CauseRequeue:
+	case engine.CauseRequeue:
 		return "the last sync asked for it"
-	case queue.CauseRetry:
+	case engine.CauseRetry:
 		return "the last sync failed"
-	case queue.CauseParent:
+	case engine.CauseParent:
 		return "all parts of the parent are synced"
-	case queue.CauseTrigger:
+	case engine.CauseTrigger:
 		if c.Reason != "" {
 			return "a trigger: " + c.Reason
 		}
 		return "a trigger"
-	case queue.CauseObject, queue.CauseChild, queue.CauseRelated:
+	case engine.CauseObject, engine.CauseChild, engine.CauseRelated:
 	}
 	if c.Ref.Name == "" {
 		return "a related object" + verb
@@ -183,7 +182,7 @@ func cause(c queue.Cause, parent object.Ref) string {
 }
 
 // record notes created objects, and forgets deleted ones.
-func (o *observer) record(writes []server.Write) {
+func (o *observer) record(writes []engine.Write) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, w := range writes {
@@ -197,7 +196,7 @@ func (o *observer) record(writes []server.Write) {
 	}
 }
 
-// Reported implements server.Observer. It prints the conditions that have changed.
+// Reported implements engine.Observer. It prints the conditions that have changed.
 func (o *observer) Reported(controller string, conditions []hook.Condition) {
 	for _, c := range conditions {
 		key := controller + " " + c.Type

@@ -1,6 +1,8 @@
 package dev
 
 import (
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/overlay"
+	"github.com/hookloop/hookloop/engine"
 	"context"
 	"errors"
 	"fmt"
@@ -163,7 +165,7 @@ func (s *session) controllers() ([]*unstructured.Unstructured, error) {
 			if annotations == nil {
 				annotations = map[string]string{}
 			}
-			annotations[server.RestartAnnotation] = strconv.Itoa(s.starts)
+			annotations[engine.RestartAnnotation] = strconv.Itoa(s.starts)
 			c.SetAnnotations(annotations)
 		}
 		all = append(all, c)
@@ -205,7 +207,13 @@ func (s *session) run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	group, groupCtx := errgroup.WithContext(engineCtx)
-	group.Go(func() error { return server.Run(engineCtx, s.config()) })
+	group.Go(func() error {
+		declared, err := overlay.From(s)
+		if err != nil {
+			return err
+		}
+		return server.Run(engineCtx, s.config(declared))
+	})
 	defer context.AfterFunc(groupCtx, stop)() // an engine that fails ends the session
 	select {
 	case <-s.engineUp:
@@ -226,11 +234,11 @@ func (s *session) run(ctx context.Context) error {
 }
 
 // config is the configuration of the engine.
-func (s *session) config() server.Config {
+func (s *session) config(declared server.Declared) server.Config {
 	c := server.DefaultConfig()
 	c.Version, c.Rest, c.ClientQPS = s.Version, s.cluster.config, -1
 	c.MetricsAddress, c.HealthAddress = "0", "0"
-	c.Declared, c.Observer = s, s.observer
+	c.Declared, c.Observer = declared, s.observer
 	c.Log.Output, c.Log.Level = discard{}, "error"
 	if s.Verbose {
 		c.Log.Output, c.Log.Level, c.Log.Encoder = &hookOutput{printer: s.print}, "info", "console"

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"github.com/hookloop/hookloop/engine"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,7 +11,6 @@ import (
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
-	"github.com/hookloop/hookloop/server"
 )
 
 // patience is the number of failures of a parent, one after the other and without a write of any
@@ -32,16 +32,16 @@ type record struct {
 	mu sync.Mutex // guards the fields below
 	// syncs are all, in their order; rounds is their number, and failures that of the last ones that
 	// failed without a write, by subject.
-	syncs    []server.Sync
+	syncs    []engine.Sync
 	rounds   map[subject]int
 	failures map[subject]int
-	last     map[subject]server.Sync
+	last     map[subject]engine.Sync
 	ready    map[string]hook.Condition
 }
 
 func newRecord() *record {
 	return &record{
-		rounds: map[subject]int{}, failures: map[subject]int{}, last: map[subject]server.Sync{},
+		rounds: map[subject]int{}, failures: map[subject]int{}, last: map[subject]engine.Sync{},
 		ready: map[string]hook.Condition{},
 	}
 }
@@ -64,15 +64,15 @@ func (r *record) failed(controller string) bool {
 	return c.Status == "False" && c.Reason != v1alpha1.ReasonStarting
 }
 
-// Synced implements server.Observer.
-func (r *record) Synced(s server.Sync) {
+// Synced implements engine.Observer.
+func (r *record) Synced(s engine.Sync) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	of := subject{s.Controller, s.Key}
 	r.syncs = append(r.syncs, s)
 	r.rounds[of]++
 	r.last[of] = s
-	written := slices.ContainsFunc(s.Writes, func(w server.Write) bool { return w.Err == nil })
+	written := slices.ContainsFunc(s.Writes, func(w engine.Write) bool { return w.Err == nil })
 	switch {
 	case s.Err == nil:
 		delete(r.failures, of)
@@ -84,7 +84,7 @@ func (r *record) Synced(s server.Sync) {
 	}
 }
 
-// Reported implements server.Observer.
+// Reported implements engine.Observer.
 func (r *record) Reported(controller string, conditions []hook.Condition) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"github.com/hookloop/hookloop/engine"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,7 +11,6 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/act"
-	"github.com/hookloop/hookloop/server"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,10 +21,10 @@ import (
 func TestConflicts(t *testing.T) {
 	ref := object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "shop", Name: "a"}
 	of := subject{"composite/web", hook.ParentKey(ref)}
-	synced := func(result string, err error) server.Sync {
-		return server.Sync{
+	synced := func(result string, err error) engine.Sync {
+		return engine.Sync{
 			Controller: of.controller, Key: of.key, Ops: []hook.Op{hook.Sync}, Result: result, Err: err,
-			Writes: []server.Write{{Verb: "update", Ref: ref, Err: err}},
+			Writes: []engine.Write{{Verb: "update", Ref: ref, Err: err}},
 		}
 	}
 	newer := synced(stale, fmt.Errorf("update %s: %w", ref, act.ErrStale))
@@ -33,15 +33,15 @@ func TestConflicts(t *testing.T) {
 	}})
 	for _, test := range []struct {
 		name           string
-		syncs          []server.Sync
+		syncs          []engine.Sync
 		done           bool
 		writes, faults int
 	}{
-		{"a newer object", []server.Sync{newer}, false, 0, 0},
-		{"a newer object, and a retry", []server.Sync{newer, newer, synced("changed", nil)}, true, 1, 0},
-		{"a newer object, and another fault", []server.Sync{newer, synced("HookFailed", errors.New("no"))}, true, 1, 1},
-		{"a newer object again and again", []server.Sync{newer, newer, newer, newer, newer, newer}, true, 1, 1},
-		{"another field manager", []server.Sync{managers}, true, 1, 1},
+		{"a newer object", []engine.Sync{newer}, false, 0, 0},
+		{"a newer object, and a retry", []engine.Sync{newer, newer, synced("changed", nil)}, true, 1, 0},
+		{"a newer object, and another fault", []engine.Sync{newer, synced("HookFailed", errors.New("no"))}, true, 1, 1},
+		{"a newer object again and again", []engine.Sync{newer, newer, newer, newer, newer, newer}, true, 1, 1},
+		{"another field manager", []engine.Sync{managers}, true, 1, 1},
 	} {
 		r := newRecord()
 		for _, s := range test.syncs {

@@ -1,13 +1,13 @@
 package render
 
 import (
+	"github.com/hookloop/hookloop/engine"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/server"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -175,7 +175,7 @@ func (r *record) writes() []Write {
 }
 
 // why returns the reason of a write. That of Secrets has no values.
-func why(w server.Write) string {
+func why(w engine.Write) string {
 	if isSecret(w.Ref.GVK) {
 		return ""
 	}

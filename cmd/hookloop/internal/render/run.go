@@ -1,6 +1,8 @@
 package render
 
 import (
+	ownOverlay "github.com/hookloop/hookloop/cmd/hookloop/internal/overlay"
+	"github.com/hookloop/hookloop/engine"
 	"context"
 	"errors"
 	"fmt"
@@ -139,7 +141,7 @@ type session struct {
 	Options
 	in     *input
 	world  *world
-	work   *server.Work
+	work   *engine.Steps
 	record *record
 	// readied are the objects that have become ready.
 	readied map[readied]bool
@@ -152,14 +154,18 @@ func (o *Options) run(
 	ctx context.Context, in *input, w *world, controllers []*unstructured.Unstructured, child *hookprocess.Process,
 ) (*Result, error) {
 	s := &session{
-		Options: *o, in: in, world: w, work: server.NewWork(), record: newRecord(), readied: map[readied]bool{},
+		Options: *o, in: in, world: w, work: engine.NewSteps(), record: newRecord(), readied: map[readied]bool{},
 		ended: make(chan struct{}),
+	}
+	declared, err := ownOverlay.From(fixed(controllers))
+	if err != nil {
+		return nil, err
 	}
 	w.begin()
 	running, cancel := context.WithCancel(ctx)
 	go func() {
 		defer close(s.ended)
-		s.err = server.Run(running, s.config(controllers))
+		s.err = server.Run(running, s.config(declared))
 	}()
 	defer func() {
 		cancel()
@@ -176,13 +182,13 @@ func (o *Options) run(
 }
 
 // config returns the engine's configuration: that of "hookloop serve", without listeners.
-func (s *session) config(controllers []*unstructured.Unstructured) server.Config {
+func (s *session) config(declared server.Declared) server.Config {
 	c := server.DefaultConfig()
 	c.Version, c.Rest, c.ClientQPS = s.Version, s.world.memory.Config(), -1
 	c.MetricsAddress, c.HealthAddress, c.PprofAddress = "0", "0", "0"
 	c.EventsQPS, c.EventsBurst = 1000, 10_000
 	c.GracePeriod = time.Second
-	c.Declared, c.Observer, c.Work = fixed(controllers), s.record, s.work
+	c.Declared, c.Observer, c.Steps = declared, s.record, s.work
 	c.Log.Output = io.Discard
 	return c
 }

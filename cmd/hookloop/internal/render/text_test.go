@@ -1,6 +1,7 @@
 package render
 
 import (
+	"github.com/hookloop/hookloop/engine"
 	"bytes"
 	"encoding/base64"
 	"errors"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/server"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -44,7 +44,7 @@ func TestSecretsElsewhere(t *testing.T) {
 	secret := object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Namespace: "web", Name: "shop"}
 	key := hook.ParentKey(object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Web"}, Name: "shop"})
 	record := newRecord()
-	record.Synced(server.Sync{Controller: "composite/web", Key: key, Err: errors.New("conflict"), Writes: []server.Write{
+	record.Synced(engine.Sync{Controller: "composite/web", Key: key, Err: errors.New("conflict"), Writes: []engine.Write{
 		{Verb: "update", Ref: secret, Why: "data.pass was " + value},
 	}})
 	if got := strings.Join(record.repeated(subject{"composite/web", key}), "\n"); strings.Contains(got, value) ||

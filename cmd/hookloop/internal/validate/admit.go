@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
-	enginediscovery "github.com/hookloop/hookloop/engine/internal/watch/discovery"
+	"github.com/hookloop/hookloop/engine"
 )
 
 // admission is an API server in memory that is asked about objects.
@@ -30,7 +30,7 @@ type admission struct {
 	*checker
 	server *memapi.Server
 	client dynamic.Interface
-	known  *enginediscovery.Discovery
+	known  *engine.Resources
 	// definitions are the CRDs by the kinds that they declare.
 	definitions []*definition
 }
@@ -109,15 +109,15 @@ func newAdmission(c *checker) (*admission, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.known = enginediscovery.New(enginediscovery.Settings{Client: resources})
-	return a, a.known.Refresh(context.Background())
+	a.known, err = engine.Discover(context.Background(), resources)
+	return a, err
 }
 
 // admit asks the server about one object. Objects of kinds that it does not serve are passed over,
 // unless a CRD has the kind in another version.
 func (a *admission) admit(ctx context.Context, o *manifests.Object) error {
 	r, err := a.known.Kind(o.GVK())
-	var missing *enginediscovery.NotFoundError
+	var missing *engine.NotServedError
 	if errors.As(err, &missing) {
 		a.unserved(o)
 		return nil

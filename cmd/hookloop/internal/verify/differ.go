@@ -12,7 +12,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/plan/merge"
+	"github.com/hookloop/hookloop/engine/dryrun"
 )
 
 const (
@@ -112,7 +112,7 @@ func (d *differ) parts(before, after map[string]map[string]any) {
 
 // value compares a part.
 func (d *differ) value(part string, before, after any) {
-	if merge.Equal(before, after) {
+	if dryrun.Equal(before, after) {
 		return
 	}
 	b, was := before.(map[string]any)
@@ -121,7 +121,7 @@ func (d *differ) value(part string, before, after any) {
 		d.add(Difference{Part: part, Before: before, After: after})
 		return
 	}
-	merge.Differences(b, a, func(path string, before, after any) {
+	dryrun.Differences(b, a, func(path string, before, after any) {
 		d.add(Difference{Part: part, Path: path, Before: before, After: after})
 	})
 }

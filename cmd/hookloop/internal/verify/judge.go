@@ -10,9 +10,9 @@ import (
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/plan"
-	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/dryrun"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -114,9 +114,9 @@ func identity(raw json.RawMessage) (*object.Object, string) {
 // judgeLimits checks the number and size of the parts of an answer.
 func (r *round) judgeLimits(name string, q *hook.Question, a *hook.Answer) {
 	for i, raw := range a.Children {
-		if len(raw) > plan.MaxItemBytes {
+		if len(raw) > dryrun.MaxItemBytes {
 			r.found(ruleLimit, name, q, fmt.Sprintf("%s[%d] %s has %d bytes; the limit is %d",
-				q.Kind.Descriptor().ChildrenField, i, childName(raw), len(raw), plan.MaxItemBytes))
+				q.Kind.Descriptor().ChildrenField, i, childName(raw), len(raw), dryrun.MaxItemBytes))
 		}
 	}
 	for field, n := range map[string]int{
@@ -168,13 +168,7 @@ func checkRule(rule hook.RelatedRule) error {
 
 // validate returns the error with which the engine rejects an answer.
 func (r *round) validate(q *hook.Question, a *hook.Answer) error {
-	in := plan.Input{Observed: &plan.Observed{
-		Key: hook.ParentKey(q.Parent.Ref()), Parent: q.Parent, Finalizing: q.Op == hook.Finalize, Scope: r.scope(q),
-	}}
-	if fatal := a.Fatal(); fatal != nil {
-		return fmt.Errorf("a fatal result: %s: %s", fatal.Reason, fatal.Message)
-	}
-	if _, err := shape.Desired(in, []*hook.Answer{a}, "verify.hookloop.dev/finalizer"); err != nil {
+	if err := dryrun.CheckAnswer(q, a, r.subject.children, r.selector(q)); err != nil {
 		return err
 	}
 	if kinds[q.Kind].noStatus && (a.Status != nil || len(a.Conditions) > 0) {
@@ -185,25 +179,21 @@ func (r *round) validate(q *hook.Question, a *hook.Answer) error {
 			return fmt.Errorf("status: %w", err)
 		}
 	}
-	return plan.CheckMetadata(a.Labels, a.Annotations)
+	return nil
 }
 
-// scope returns the rules for the children of a parent.
-func (r *round) scope(q *hook.Question) plan.Scope {
-	scope := plan.Scope{
-		Field: q.Kind.Descriptor().ChildrenField, ParentNamespace: q.Parent.Namespace(),
-		Owner: plan.Owner{GVK: q.Parent.GVK(), Name: q.Parent.Name(), UID: q.Parent.UID()},
+// selector returns the selector of the parent's children; nil if it has none that is checked.
+func (r *round) selector(q *hook.Question) labels.Selector {
+	raw, found := q.Parent.Field("spec", "selector")
+	if !found || !r.subject.selector {
+		return nil
 	}
-	for _, resource := range r.subject.children {
-		scope.ChildKinds = append(scope.ChildKinds, plan.ChildKind{Resource: resource, Method: plan.InPlace})
+	var declared metav1.LabelSelector
+	if json.Unmarshal(raw, &declared) != nil {
+		return nil
 	}
-	if raw, found := q.Parent.Field("spec", "selector"); found && r.subject.selector {
-		var declared metav1.LabelSelector
-		if json.Unmarshal(raw, &declared) == nil {
-			scope.Selector, _ = metav1.LabelSelectorAsSelector(&declared) // nil, which matches all, if it is invalid
-		}
-	}
-	return scope
+	selector, _ := metav1.LabelSelectorAsSelector(&declared) // nil, which matches all, if it is invalid
+	return selector
 }
 
 func childUID(i int) types.UID { return types.UID(fmt.Sprintf("22222222-2222-4222-8222-%012d", i)) }

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/transports/internal/endpoint"
+	"github.com/hookloop/hookloop/transports"
 )
 
 // Security is the trust and the credentials of the calls. All fields but Insecure and ServerName
@@ -28,7 +28,7 @@ type Security struct {
 }
 
 // anywhere allows the credentials of the options for every address: the caller has named both.
-var anywhere = endpoint.Policy{Unrestricted: []string{secretNamespace}}
+var anywhere = transports.SecretPolicy{Unrestricted: []string{secretNamespace}}
 
 // The Secret as which the engine's clients read the credentials.
 const (

@@ -11,7 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/plan/merge"
+	"github.com/hookloop/hookloop/engine/dryrun"
 	"github.com/hookloop/hookloop/internal/memapi"
 	"k8s.io/klog/v2"
 )
@@ -52,7 +52,7 @@ func (r *round) fixedPoint() {
 		return
 	}
 	defer s.world.server.Close()
-	defer s.world.pipeline.Close()
+	defer s.world.Close()
 	s.run()
 	s.echoes()
 }
@@ -88,7 +88,7 @@ func (s *settling) reply(_ context.Context, q *hook.Question) (*hook.Answer, err
 func (s *settling) run() {
 	var last []string
 	for again, i := 0, 0; ; i++ {
-		s.world.sync(klog.NewContext(s.ctx, logr.Discard())) // the report has the faults
+		s.world.Run(klog.NewContext(s.ctx, logr.Discard())) // the report has the faults
 		writes := s.world.writes()
 		switch {
 		case s.failed || s.ctx.Err() != nil:
@@ -144,8 +144,8 @@ func unsettled(q *hook.Question, a *hook.Answer) bool {
 	observed := observedChildren(q)
 	for name, child := range children(q, a) {
 		o := observed[name]
-		merge.Strip(child)
-		if o == nil || !merge.Equal(merge.Overlay(o, child), o) {
+		dryrun.Strip(child)
+		if o == nil || !dryrun.Equal(dryrun.Overlay(o, child), o) {
 			return true
 		}
 	}
@@ -155,7 +155,7 @@ func unsettled(q *hook.Question, a *hook.Answer) bool {
 		return false
 	}
 	before, _ := parent["status"].(map[string]any)
-	return !merge.Equal(merge.Overlay(before, status), before)
+	return !dryrun.Equal(dryrun.Overlay(before, status), before)
 }
 
 // observedChildren returns the observed children of a question by kind and name.
@@ -200,7 +200,7 @@ func (s *settling) observe(q *hook.Question) {
 			continue
 		}
 		s.set[name] = []string{}
-		merge.Differences(desired, observed, func(path string, before, after any) {
+		dryrun.Differences(desired, observed, func(path string, before, after any) {
 			if before == nil && after != nil {
 				s.set[name] = append(s.set[name], path)
 			}
@@ -284,7 +284,7 @@ func echoed(q *hook.Question, a *hook.Answer, set map[string][]string) string {
 	observed := observedChildren(q)
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		child := children(q, a)[name]
-		if observed[name] == nil || child == nil || merge.Equal(child, observed[name]) {
+		if observed[name] == nil || child == nil || dryrun.Equal(child, observed[name]) {
 			continue
 		}
 		var paths []string
@@ -305,9 +305,9 @@ func echoed(q *hook.Question, a *hook.Answer, set map[string][]string) string {
 	return ""
 }
 
-// same visits the places at which two values are equal. The paths are those of merge.Differences.
+// same visits the places at which two values are equal. The paths are those of dryrun.Differences.
 func same(a, b any, path string, visit func(path string)) {
-	if path != "" && merge.Equal(a, b) {
+	if path != "" && dryrun.Equal(a, b) {
 		visit(path)
 	}
 	switch a := a.(type) {
@@ -342,8 +342,8 @@ func namesOf(writes []memapi.Write) []string {
 
 // reason is the cause of a sync without a question.
 func (w *world) reason() string {
-	if w.outcome.Err != nil {
-		return w.outcome.Err.Error()
+	if w.Err() != nil {
+		return w.Err().Error()
 	}
 	return "the controller does not select the parent"
 }

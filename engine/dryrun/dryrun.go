@@ -1,0 +1,173 @@
+// Package dryrun runs single syncs of a declared controller against an API server that the caller
+// gives, and checks answers of hooks by the engine's own rules. It is for commands and tests that
+// check a hook without a cluster.
+package dryrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/internal/act"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
+	"github.com/hookloop/hookloop/engine/internal/observe/composite"
+	"github.com/hookloop/hookloop/engine/internal/observe/decorator"
+	"github.com/hookloop/hookloop/engine/internal/observe/mapping"
+	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/internal/pipeline"
+	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/internal/plan/merge"
+	"github.com/hookloop/hookloop/engine/internal/report"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+)
+
+// MaxItemBytes bounds one desired object.
+const MaxItemBytes = plan.MaxItemBytes
+
+// Lister lists the objects of a resource, and returns the resource version of the list.
+type Lister func(r object.Resource) ([]*object.Object, string, error)
+
+// Settings configure a Sync.
+type Settings struct {
+	// Controller is the declaring object; Spec is the same as a *v1alpha1.CompositeController,
+	// *v1alpha1.DecoratorController or *v1alpha1.MapController.
+	Controller *object.Object
+	Spec       any
+	// Parent and Input are the parent, and the input of a map hook.
+	Parent *object.Object
+	MapKey string
+	// The resources.
+	ParentResource, Namespaces object.Resource
+	Children, Inputs           []object.Resource
+	Custom                     func(object.Resource) bool
+	Config                     *rest.Config
+	Hooks                      map[hook.Op]*hook.Opened
+	List                       Lister
+}
+
+// Sync runs the syncs of one parent, or of one of its inputs.
+type Sync struct {
+	pipeline *pipeline.Pipeline
+	key      hook.Key
+	list     Lister
+	outcome  pipeline.Outcome
+}
+
+// New returns a Sync.
+func New(kind hook.ControllerKind, s Settings) (*Sync, error) {
+	tracer := noop.NewTracerProvider().Tracer("")
+	y := &Sync{key: hook.ParentKey(s.Parent.Ref()), list: s.List}
+	writer, err := act.NewWriter(act.Settings{Config: s.Config, Tracer: tracer, Meter: y, Clock: clock.RealClock{}})
+	if err != nil {
+		return nil, err
+	}
+	settings := pipeline.Settings{
+		Name: string(kind) + "/" + s.Controller.Name(), Controller: s.Controller,
+		Parents: []object.Resource{s.ParentResource}, OwnsStatus: kind.Descriptor().OwnsStatus,
+		Apply: plan.Apply{Manager: "metacontroller"}, Hooks: s.Hooks, Reader: y, Writer: writer,
+		Status: report.NewStatus(writer), Events: y, Recorder: y, Tracer: tracer, Clock: clock.RealClock{},
+		Sampled: func(trace.TraceID) bool { return false },
+	}
+	switch spec := s.Spec.(type) {
+	case *v1alpha1.CompositeController:
+		settings.Shape, err = composite.New(s.Controller, spec, composite.Resources{
+			Parent: s.ParentResource, Children: s.Children, Custom: s.Custom,
+		})
+	case *v1alpha1.DecoratorController:
+		settings.Shape, err = decorator.New(s.Controller, spec, []object.Resource{s.ParentResource}, s.Children)
+	case *v1alpha1.MapController:
+		var m *mapping.Shape
+		m, err = mapping.New(s.Controller, spec, mapping.Resources{
+			Parent: s.ParentResource, Inputs: s.Inputs, Outputs: s.Children, Namespaces: s.Namespaces, Custom: s.Custom,
+		})
+		if err == nil {
+			settings.Shape, settings.Rounds, y.key.Part = m, m.Tracker(), s.MapKey
+		}
+	default:
+		err = fmt.Errorf("got a %T, expected a controller", spec)
+	}
+	if err != nil {
+		return nil, err
+	}
+	y.pipeline = pipeline.New(settings)
+	return y, nil
+}
+
+// Run runs one sync. Err returns its fault.
+func (y *Sync) Run(ctx context.Context) {
+	if y.key.Part != "" { // the parent's own key adds the finalizer that parts wait for
+		_, _ = y.pipeline.Reconcile(ctx, queue.Item[hook.Key]{Key: hook.ParentKey(y.key.Parent)})
+	}
+	_, _ = y.pipeline.Reconcile(ctx, queue.Item[hook.Key]{Key: y.key})
+}
+
+// Err returns the fault of the last sync.
+func (y *Sync) Err() error { return y.outcome.Err }
+
+// Close ends the syncs.
+func (y *Sync) Close() { y.pipeline.Close() }
+
+// View implements view.Reader.
+func (y *Sync) View(r object.Resource) (view.View, error) {
+	objects, version, err := y.list(r)
+	if err != nil {
+		return view.View{}, &view.Error{Resource: r, State: view.Filling, Err: err}
+	}
+	store := view.NewStore(r)
+	store.Replace(objects, version)
+	return store.View()
+}
+
+// Synced implements pipeline.Recorder.
+func (y *Sync) Synced(_ string, o pipeline.Outcome) { y.outcome = o }
+
+// Wrote implements act.Meter.
+func (y *Sync) Wrote(string, string) {}
+
+// Normal implements pipeline.Events.
+func (y *Sync) Normal(context.Context, *object.Object, string, string) {}
+
+// Warning implements pipeline.Events.
+func (y *Sync) Warning(context.Context, *object.Object, string, string) {}
+
+// WarningUnlogged implements pipeline.Events.
+func (y *Sync) WarningUnlogged(*object.Object, string, string) {}
+
+// CheckAnswer returns the error with which the engine rejects an answer.
+func CheckAnswer(q *hook.Question, a *hook.Answer, children []object.Resource, selector labels.Selector) error {
+	if fatal := a.Fatal(); fatal != nil {
+		return fmt.Errorf("a fatal result: %s: %s", fatal.Reason, fatal.Message)
+	}
+	scope := plan.Scope{
+		Field: q.Kind.Descriptor().ChildrenField, ParentNamespace: q.Parent.Namespace(), Selector: selector,
+		Owner: plan.Owner{GVK: q.Parent.GVK(), Name: q.Parent.Name(), UID: q.Parent.UID()},
+	}
+	for _, r := range children {
+		scope.ChildKinds = append(scope.ChildKinds, plan.ChildKind{Resource: r, Method: plan.InPlace})
+	}
+	in := plan.Input{Observed: &plan.Observed{
+		Key: hook.ParentKey(q.Parent.Ref()), Parent: q.Parent, Finalizing: q.Op == hook.Finalize, Scope: scope,
+	}}
+	_, err := shape.Desired(in, []*hook.Answer{a}, "verify.hookloop.dev/finalizer")
+	return errors.Join(err, plan.CheckMetadata(a.Labels, a.Annotations))
+}
+
+// Equal reports whether two JSON values are equal for the engine.
+func Equal(a, b any) bool { return merge.Equal(a, b) }
+
+// Differences calls f for each difference of two JSON objects.
+func Differences(a, b map[string]any, f func(path string, before, after any)) { merge.Differences(a, b, f) }
+
+// Overlay returns an object with the fields of another one.
+func Overlay(base, over map[string]any) map[string]any { return merge.Overlay(base, over) }
+
+// Strip removes the fields that only the API server sets.
+func Strip(o map[string]any) { merge.Strip(o) }

@@ -1,0 +1,129 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/go-logr/logr"
+	"github.com/hookloop/hookloop/engine/hook"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/budget"
+	"github.com/hookloop/hookloop/transports/codec"
+	"github.com/hookloop/hookloop/transports/gateway/internal/auth"
+	"github.com/hookloop/hookloop/transports/internal/stream"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc"
+	grpchealth "google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// DefaultAudience is the default audience of tokens.
+const DefaultAudience = auth.DefaultAudience
+
+const (
+	gatewayQPS   = 50
+	gatewayBurst = 100
+)
+
+// ServerSettings configure a Server.
+type ServerSettings struct {
+	Address, TLSCert, TLSKey, ClientCA, Audience, Build string
+	Rest                                                *rest.Config
+	Reflection                                          bool
+	Log                                                 logr.Logger
+	Metrics                                             *stream.Metrics
+	Memory                                              *budget.Budget
+	CountCache                                          func(cache string, entries func() int)
+}
+
+// Server serves a Gateway.
+type Server struct {
+	*Gateway
+	server interface {
+		Serve(net.Listener) error
+		Stop()
+	}
+	address string
+}
+
+// NewServer makes a server that does not listen yet.
+func NewServer(s ServerSettings) (*Server, error) {
+	var clients [3]*kubernetes.Clientset
+	for i := range clients {
+		config := rest.CopyConfig(s.Rest)
+		config.QPS, config.Burst, config.RateLimiter = gatewayQPS, gatewayBurst, nil
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return nil, fmt.Errorf("client of the gateway: %w", err)
+		}
+		clients[i] = client
+	}
+	guard, err := auth.New(auth.Settings{
+		Client: clients[0], Known: clients[1], Newcomers: clients[2], Audience: s.Audience, Clock: clock.RealClock{},
+	})
+	if err != nil {
+		return nil, err
+	}
+	server, err := guard.NewServer(auth.ServerSettings{
+		TLS: auth.TLS{Certificate: s.TLSCert, Key: s.TLSKey, ClientCA: s.ClientCA},
+		Log: s.Log, Codec: codec.Codec(stream.Limits()),
+	})
+	if err != nil {
+		return nil, err
+	}
+	g := New(Settings{Guard: guard, Build: s.Build, Clock: clock.RealClock{}, Metrics: s.Metrics, Memory: s.Memory})
+	for name, count := range map[string]func() int{
+		"token-reviews": guard.CachedTokens, "admitted-callers": guard.CachedAdmissions, "call-limits": guard.CachedLimits,
+		"intercepted-parents": g.InterceptedParents, "gateway-arrivals": g.CachedArrivals,
+	} {
+		s.CountCache(name, count)
+	}
+	g.Register(server)
+	healthy := grpchealth.NewServer()
+	healthy.SetServingStatus(streamv1.GatewayService_ServiceDesc.ServiceName, healthv1.HealthCheckResponse_SERVING)
+	healthv1.RegisterHealthServer(server, healthy)
+	if s.Reflection {
+		reflection.Register(server)
+	}
+	return &Server{Gateway: g, server: server, address: s.Address}, nil
+}
+
+// ServeWhile serves while work runs. A gateway that fails ends the work.
+func (s *Server) ServeWhile(ctx context.Context, work func(context.Context) error) error {
+	socket, err := new(net.ListenConfig).Listen(ctx, "tcp", s.address)
+	if err != nil {
+		return fmt.Errorf("--gateway-address: listen on %s: %w", s.address, err)
+	}
+	klog.FromContext(ctx).Info("listening", "flag", "gateway-address", "address", socket.Addr().String())
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		if err := s.server.Serve(socket); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			return fmt.Errorf("--gateway-address: serve on %s: %w", socket.Addr(), err)
+		}
+		return nil
+	})
+	group.Go(func() error {
+		defer s.server.Stop()
+		return work(ctx)
+	})
+	return group.Wait()
+}
+
+// SubscribeLimited is Subscribe with a limit of 10 triggers a second.
+func (s *Server) SubscribeLimited(kind, name, worker string, f hook.TriggerFunc) (cancel func()) {
+	limit := rate.NewLimiter(10, 50)
+	return s.Subscribe(kind, name, worker, func(t hook.Trigger) (int, error) {
+		if !t.LowPriority && !limit.Allow() {
+			return 0, hook.ErrTooManyTriggers
+		}
+		return f(t)
+	})
+}
