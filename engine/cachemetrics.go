@@ -1,9 +1,9 @@
 package engine
 
 import (
+	"github.com/hookloop/hookloop/engine/internal/act/echoes"
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/act/echoes"
 	"github.com/prometheus/client_golang/prometheus"
 )
 

@@ -146,7 +146,8 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	waits := share.NewWaits(c.SlowHookWaits, waitBytes(c.Budget))
 	requests := newShareMetrics(registry, waits)
 	config := rest.CopyConfig(c.Rest)
-	config.QPS, config.Burst = float32(c.ClientQPS), c.ClientBurst
+	config.QPS = float32(c.ClientQPS)
+	config.Burst = c.ClientBurst
 	if c.ClientQPS > 0 { // one limit for the process, not one for each client
 		config.RateLimiter = share.NewLimiter(c.ClientQPS, c.ClientBurst, clock.RealClock{}, requests.waited)
 	}
@@ -158,7 +159,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	writer, err := act.NewWriter(act.Settings{
+	writer, err := act.NewWriter(act.Config{
 		Config: config, Tracer: c.Tracer, Meter: newWriteMetrics(c.Registry), Clock: clock.RealClock{}, Fence: c.Fence,
 		Strict: c.StrictFields,
 	})
@@ -167,8 +168,8 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	}
 	newPaceMetrics(c.Registry, writer.Pace)
 	circuits := newCircuitMetrics(registry)
-	limits := circuit.Settings{Limit: c.RewriteLimit, Pause: c.RewritePause}
-	shared, err := host.New(ctx, host.Settings{
+	limits := circuit.Config{Limit: c.RewriteLimit, Pause: c.RewritePause}
+	shared, err := host.New(ctx, host.Config{
 		Config: config, Reads: unthrottled(config), Client: client, Component: component,
 		EventsQPS: c.EventsQPS, EventsBurst: c.EventsBurst, EventsLogOnly: c.EventsLogOnly,
 		StaleAfter: c.StaleAfter, DiscoveryInterval: c.DiscoveryInterval, Writer: writer,
@@ -189,16 +190,17 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 		c.Steps.observe(shared)
 	}
 	e := &Engine{host: shared, budget: c.Budget}
-	if e.group, err = host.NewGroup(shared.Host, c.Controllers...); err != nil {
+	e.group, err = host.NewGroup(shared.Host, c.Controllers...)
+	if err != nil {
 		shared.Close()
 		return nil, err
 	}
 	if c.ControllersOnly {
 		return e, nil
 	}
-	settings := supervisor.Settings{
+	settings := supervisor.Config{
 		Cache: shared.Cache, Discovery: shared.Discovery, Events: shared.Events,
-		Openers: middleware.Openers(c.Openers, middleware.Settings{
+		Openers: middleware.Openers(c.Openers, middleware.Config{
 			Tracer: shared.Tracer, Metrics: middleware.NewMetrics(registry),
 		}),
 		Writer: writer, Status: report.NewStatus(writer),
@@ -231,7 +233,8 @@ func deletionLimit(text string) *plan.DeletionLimit {
 // unthrottled returns the configuration without a limit of requests.
 func unthrottled(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
-	config.RateLimiter, config.QPS = nil, -1
+	config.RateLimiter = nil
+	config.QPS = -1
 	return config
 }
 

@@ -51,4 +51,3 @@ func (a account) Set(bytes int64) {
 	a.Account.Set(bytes)
 	a.share.Balance()
 }
-

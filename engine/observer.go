@@ -46,6 +46,6 @@ type NotServedError = discovery.NotFoundError
 
 // Discover reads the resources of an API server once.
 func Discover(ctx context.Context, client clientdiscovery.ServerResourcesInterface) (*Resources, error) {
-	d := discovery.New(discovery.Settings{Client: client})
+	d := discovery.New(discovery.Config{Client: client})
 	return d, d.Refresh(ctx)
 }

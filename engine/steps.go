@@ -4,11 +4,11 @@ import (
 	"context"
 	"sync"
 
+	"github.com/hookloop/hookloop/engine/internal/host"
+	"github.com/hookloop/hookloop/engine/internal/loop/gate"
+	"github.com/hookloop/hookloop/engine/internal/report"
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/gate"
-	"github.com/hookloop/hookloop/engine/internal/host"
-	"github.com/hookloop/hookloop/engine/internal/report"
 )
 
 // Steps lets the controllers of a process take one key at a time, and finds out when nothing is left
@@ -67,5 +67,6 @@ func (w *Steps) Mark(ctx context.Context, about *object.Object, reason string) {
 func (w *Steps) observe(p *host.Process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.cache, w.events = p.Cache, p.Events
+	w.cache = p.Cache
+	w.events = p.Events
 }

@@ -71,7 +71,8 @@ func TestUnusedFlagsAreNamed(t *testing.T) {
 	if got := c.unused(); len(got) > 0 {
 		t.Errorf("the defaults name %v, want nothing", got)
 	}
-	c.CacheFlushInterval, c.FieldManager = time.Minute, "other"
+	c.CacheFlushInterval = time.Minute
+	c.FieldManager = "other"
 	if diff := cmp.Diff([]string{"cache-flush-interval"}, c.unused()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -26,7 +26,8 @@ func (p *process) follow(ctx context.Context, group *errgroup.Group) error {
 	if p.Declared == nil {
 		return nil
 	}
-	first, ended := make(chan struct{}), make(chan error, 1)
+	first := make(chan struct{})
+	ended := make(chan error, 1)
 	var once sync.Once
 	group.Go(func() error {
 		err := p.Declared.Follow(ctx, func() { once.Do(func() { close(first) }) })

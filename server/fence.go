@@ -98,7 +98,8 @@ func (l *fencedLock) write(
 		l.fence.Revoke()
 	case err != nil:
 	case record.HolderIdentity == l.Identity():
-		l.held, l.renewed = true, sent
+		l.held = true
+		l.renewed = sent
 		l.fence.Grant(int64(record.LeaderTransitions)+1, sent.Add(renewDeadline))
 	default: // released
 		l.held = false

@@ -15,7 +15,8 @@ import (
 
 // TestLastSyncIsServed keeps numbers and the reason of the last sync, and no text of the error.
 func TestLastSyncIsServed(t *testing.T) {
-	registry, store := newRegistry("v1"), lastsync.New(10)
+	registry := newRegistry("v1")
+	store := lastsync.New(10)
 	r := recorder{newSyncMetrics(registry, newCircuitMetrics(registry)), store, time.Now}
 	address := serve(t, metricsHandler(registry, store)) + lastsync.Path + "?uid=u"
 
@@ -57,7 +58,8 @@ func TestLastSyncIsServed(t *testing.T) {
 	input := pipeline.Outcome{Result: "changed", Work: pipeline.Work{Parent: "u"}}
 	input.Key.Part = "Secret.v1/shop/password"
 	r.Synced("map/backup", input)
-	if _, text = get(t, address); !strings.Contains(text, `"oneInput":true`) || strings.Contains(text, "password") {
+	_, text = get(t, address)
+	if !strings.Contains(text, `"oneInput":true`) || strings.Contains(text, "password") {
 		t.Errorf("the answer must report one input without its name:\n%s", text)
 	}
 	store.Forget("u", "map/backup")
@@ -65,11 +67,13 @@ func TestLastSyncIsServed(t *testing.T) {
 	part := pipeline.Outcome{Result: pipeline.Gone, Work: pipeline.Work{Parent: "u"}}
 	part.Key.Part = "input"
 	r.Synced("composite/hello", part)
-	if _, text = get(t, address); !strings.Contains(text, "HookFailed") {
+	_, text = get(t, address)
+	if !strings.Contains(text, "HookFailed") {
 		t.Errorf("a part that is gone drops the parent:\n%s", text)
 	}
 	r.Synced("composite/hello", pipeline.Outcome{Result: pipeline.Gone, Work: pipeline.Work{Parent: "u"}})
-	if _, text = get(t, address); strings.TrimSpace(text) != `{"syncs":[]}` {
+	_, text = get(t, address)
+	if strings.TrimSpace(text) != `{"syncs":[]}` {
 		t.Errorf("a parent that is gone has a last sync:\n%s", text)
 	}
 }

@@ -144,7 +144,8 @@ func TestLeadKeepsTheLeaseUntilWorkHasReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := &lease{}
 		ctx, stop := context.WithCancel(t.Context())
-		finish, result := make(chan struct{}), make(chan error, 1)
+		finish := make(chan struct{})
+		result := make(chan error, 1)
 		go func() {
 			result <- election.lead(ctx, replica{shared, "a", nil}, act.NewFence(), noStandby,
 				func(ctx context.Context) error {
@@ -197,8 +198,10 @@ func TestLeadLosesTheLease(t *testing.T) {
 // cause that leaves no grace.
 func TestLeadLosesTheLeaseToAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared, fence := &lease{}, act.NewFence()
-		result, ended := make(chan error, 1), make(chan error, 1)
+		shared := &lease{}
+		fence := act.NewFence()
+		result := make(chan error, 1)
+		ended := make(chan error, 1)
 		go func() {
 			result <- election.lead(t.Context(), replica{shared, "a", new(int)}, fence, noStandby,
 				func(ctx context.Context) error {
@@ -241,7 +244,8 @@ func TestLeadLosesTheLeaseToAnother(t *testing.T) {
 // before anybody else can lead.
 func TestFenceClosesThoughTheRenewalHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared, fence := &lease{}, act.NewFence()
+		shared := &lease{}
+		fence := act.NewFence()
 		result := make(chan error, 1)
 		go func() {
 			result <- election.lead(t.Context(), replica{shared, "a", new(int)}, fence, noStandby,
@@ -294,7 +298,9 @@ func TestLeadStandsBy(t *testing.T) {
 		first, stopFirst := context.WithCancel(t.Context())
 		second, stopSecond := context.WithCancel(t.Context())
 		third, stopThird := context.WithCancel(t.Context())
-		firstDone, secondDone, thirdDone := run(first, "a"), run(second, "b"), run(third, "c")
+		firstDone := run(first, "a")
+		secondDone := run(second, "b")
+		thirdDone := run(third, "c")
 		stopThird()
 		if err := <-thirdDone; err != nil {
 			t.Errorf("c, standing by, stops with %v", err)

@@ -114,7 +114,8 @@ func (m *memoryMetrics) Describe(out chan<- *prometheus.Desc) {
 // Collect reads the budget.
 func (m *memoryMetrics) Collect(out chan<- prometheus.Metric) {
 	for _, u := range m.usage() {
-		part, limit := string(u.Part), float64(u.Limit)
+		part := string(u.Part)
+		limit := float64(u.Limit)
 		if u.Limit == budget.NoLimit {
 			limit = math.Inf(1)
 		}

@@ -54,7 +54,8 @@ func watched(t *testing.T, read func() heap, readings int) (lines []string) {
 	c := testingclock.NewFakeClock(time.Now())
 	ctx, stop := context.WithCancel(t.Context())
 	log := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
-	done, was := make(chan struct{}), make(chan struct{})
+	done := make(chan struct{})
+	was := make(chan struct{})
 	go func() {
 		defer close(done)
 		watchHeap(ctx, log, func() heap { h := read(); was <- struct{}{}; return h }, c)

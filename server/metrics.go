@@ -52,4 +52,3 @@ func newLeaderMetrics(registry prometheus.Registerer, lease string, leads func()
 		return 0
 	})
 }
-

@@ -3,8 +3,8 @@ package server
 import (
 	"fmt"
 
-	"github.com/hookloop/hookloop/transports/recording"
 	"github.com/hookloop/hookloop/internal/budget"
+	"github.com/hookloop/hookloop/transports/recording"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -43,7 +43,7 @@ func (p *process) openRecorder() error {
 	if err != nil {
 		return err
 	}
-	p.recorder, err = recording.Open(recording.Settings{
+	p.recorder, err = recording.Open(recording.Config{
 		Dir: p.Recording.Dir, PerParent: p.Recording.PerParent, MaxBytes: size.Value(), Engine: p.Version,
 		Memory: p.budget.Share(budget.Recordings), Meter: newRecordingMetrics(p.metrics),
 	})

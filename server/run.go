@@ -12,10 +12,10 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/hookloop/hookloop/engine"
-	"github.com/hookloop/hookloop/internal/lastsync"
-	"github.com/hookloop/hookloop/transports/recording"
 	"github.com/hookloop/hookloop/internal/budget"
+	"github.com/hookloop/hookloop/internal/lastsync"
 	"github.com/hookloop/hookloop/transports/inproc"
+	"github.com/hookloop/hookloop/transports/recording"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
@@ -47,13 +47,13 @@ type runner interface {
 // process holds the parts of one run of the server.
 type process struct {
 	Config
-	rest         *rest.Config
-	log          logr.Logger
-	metrics      *prometheus.Registry
+	rest    *rest.Config
+	log     logr.Logger
+	metrics *prometheus.Registry
 	// syncs has the last syncs of parents.
-	syncs *lastsync.Store
-	tracing  tracing
-	budget   *budget.Budget
+	syncs   *lastsync.Store
+	tracing tracing
+	budget  *budget.Budget
 	// recorder is nil without Config.Recording.
 	recorder *recording.Recorder
 	// budgetSource is the source of the budget's limit, for the log.
@@ -95,19 +95,23 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 	p := &process{
 		Config: c, log: log, metrics: newRegistry(c.Version), syncs: lastsync.New(lastsync.MaxParents),
 	}
-	if p.tracing, err = newTracing(ctx, c.Tracing, c.Version, log, p.metrics); err != nil {
+	p.tracing, err = newTracing(ctx, c.Tracing, c.Version, log, p.metrics)
+	if err != nil {
 		return nil, err
 	}
-	if p.budget, err = p.memory(); err != nil {
+	p.budget, err = p.memory()
+	if err != nil {
 		return nil, err
 	}
 	if err := c.checkControllers(); err != nil {
 		return nil, err
 	}
-	if p.inside, err = inproc.New(c.Hooks, p.budget); err != nil {
+	p.inside, err = inproc.New(c.Hooks, p.budget)
+	if err != nil {
 		return nil, fmt.Errorf("Config.Hooks: %w", err)
 	}
-	if p.rest, err = restConfig(c); err != nil {
+	p.rest, err = restConfig(c)
+	if err != nil {
 		return nil, err
 	}
 	if err := p.openOverlay(); err != nil {
@@ -139,7 +143,8 @@ func restConfig(c Config) (*rest.Config, error) {
 // cache's lists and watches: they are few, and must not wait behind the writes of controllers.
 func unthrottled(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
-	config.RateLimiter, config.QPS = nil, -1
+	config.RateLimiter = nil
+	config.QPS = -1
 	return config
 }
 

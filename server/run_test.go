@@ -132,7 +132,8 @@ func (chattyEngine) Problems() []string { return nil }
 func TestWaitsDrawFromTheBudget(t *testing.T) {
 	t.Cleanup(func() { debug.SetMemoryLimit(math.MaxInt64) })
 	c := DefaultConfig()
-	c.Kubeconfig, c.MemoryBudget = testKubeconfig(t), "256Mi"
+	c.Kubeconfig = testKubeconfig(t)
+	c.MemoryBudget = "256Mi"
 	p, err := newProcess(t.Context(), c, io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +148,8 @@ func TestWaitsDrawFromTheBudget(t *testing.T) {
 
 func TestHooksOfTheProcessAreChecked(t *testing.T) {
 	c := DefaultConfig()
-	c.Kubeconfig, c.Hooks = testKubeconfig(t), map[string]Hook{"web": nil}
+	c.Kubeconfig = testKubeconfig(t)
+	c.Hooks = map[string]Hook{"web": nil}
 	want := `Config.Hooks: hook "web": expected a name and a hook`
 	if _, err := newProcess(t.Context(), c, io.Discard); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
@@ -220,7 +222,9 @@ func TestTwoServersInOneProcess(t *testing.T) {
 	for range 2 {
 		wait.Go(func() {
 			c := DefaultConfig()
-			c.Kubeconfig, c.MetricsAddress, c.HealthAddress = kubeconfig, "0", "0"
+			c.Kubeconfig = kubeconfig
+			c.MetricsAddress = "0"
+			c.HealthAddress = "0"
 			p, err := newProcess(t.Context(), c, io.Discard)
 			if err != nil {
 				t.Error(err)

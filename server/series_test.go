@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/engine/internal/pipeline"
-	"github.com/hookloop/hookloop/engine/internal/loop/share"
-	"github.com/hookloop/hookloop/transports/fallback"
 	"github.com/hookloop/hookloop/engine/internal/ask/middleware"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
+	"github.com/hookloop/hookloop/engine/internal/loop/share"
+	"github.com/hookloop/hookloop/engine/internal/pipeline"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/transports/fallback"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -71,7 +71,7 @@ type controllerMetrics struct {
 func (m controllerMetrics) run(t *testing.T, name string) *hook.Opened {
 	t.Helper()
 	q := queue.New[object.Ref](
-		queue.Settings{
+		queue.Config{
 			Name:    "CompositeController-" + name,
 			Clock:   clocktesting.NewFakeClock(time.Unix(0, 0)),
 			Metrics: m.queues,
@@ -92,7 +92,7 @@ func (m controllerMetrics) run(t *testing.T, name string) *hook.Opened {
 // ask asks a hook with a fallback once, and returns the hook.
 func (m controllerMetrics) ask(t *testing.T, name string) *hook.Opened {
 	t.Helper()
-	side := func(hook.Settings) (*hook.Opened, error) {
+	side := func(hook.Config) (*hook.Opened, error) {
 		answer := func(context.Context, *hook.Question) (*hook.Answer, error) { return &hook.Answer{}, nil }
 		return &hook.Opened{Hook: hook.Func(answer), Address: "http://" + name, Timeout: time.Second}, nil
 	}
@@ -100,8 +100,8 @@ func (m controllerMetrics) ask(t *testing.T, name string) *hook.Opened {
 		Preferred: fallback.Side{Name: "grpc", Open: side}, Fallback: fallback.Side{Name: "webhook", Open: side},
 		Metrics: m.sides,
 	}
-	openers := middleware.Openers(hook.Openers{"both": both.Open}, middleware.Settings{Metrics: m.hooks})
-	opened, err := openers["both"](hook.Settings{
+	openers := middleware.Openers(hook.Openers{"both": both.Open}, middleware.Config{Metrics: m.hooks})
+	opened, err := openers["both"](hook.Config{
 		ControllerKind: "CompositeController", ControllerName: name, Kind: hook.Composite, Op: hook.Sync,
 		Field: []byte(`{"grpc":{},"webhook":{}}`),
 	})

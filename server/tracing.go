@@ -79,7 +79,8 @@ func newTracing(
 	if err != nil {
 		return tracing{}, fmt.Errorf("set up tracing: %w", err)
 	}
-	sampler, spans := sdktrace.TraceIDRatioBased(ratio), c.processor(exporter, metrics)
+	sampler := sdktrace.TraceIDRatioBased(ratio)
+	spans := c.processor(exporter, metrics)
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithResource(described),
 		sdktrace.WithSampler(sdktrace.ParentBased(sampler)),

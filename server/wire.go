@@ -51,7 +51,8 @@ func (p *process) wire(ctx context.Context) (runner, error) {
 	}
 	streams := transports.NewStreamMetrics(p.metrics)
 	a := &app{process: p}
-	if a.gateway, err = p.gateway(ctx, streams); err != nil {
+	a.gateway, err = p.gateway(ctx, streams)
+	if err != nil {
 		return nil, err
 	}
 	config := engine.Config{
@@ -90,7 +91,7 @@ func (p *process) gateway(ctx context.Context, streams *transports.StreamMetrics
 	if off(p.Gateway.Address) {
 		return nil, nil
 	}
-	return gateway.NewServer(gateway.ServerSettings{
+	return gateway.NewServer(gateway.ServerConfig{
 		Address: p.Gateway.Address, TLSCert: p.Gateway.TLSCert, TLSKey: p.Gateway.TLSKey, ClientCA: p.Gateway.ClientCA,
 		Audience: p.Gateway.Audience, Build: p.Version, Rest: p.rest, Reflection: p.Log.Devel,
 		Log: klog.FromContext(ctx).WithName("gateway"), Metrics: streams, Memory: p.budget,

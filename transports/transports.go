@@ -19,4 +19,6 @@ type SecretPolicy = endpoint.Policy
 type StreamMetrics = stream.Metrics
 
 // NewStreamMetrics registers the metrics.
-func NewStreamMetrics(registry prometheus.Registerer) *StreamMetrics { return stream.NewMetrics(registry) }
+func NewStreamMetrics(registry prometheus.Registerer) *StreamMetrics {
+	return stream.NewMetrics(registry)
+}

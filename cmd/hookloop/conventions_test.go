@@ -215,7 +215,8 @@ func decode(t *testing.T, file string, into any) {
 // TestCompletion offers the names that a cluster and files have.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
-	there, nowhere := cluster(t), kubeconfig(t, "http://127.0.0.1:1")
+	there := cluster(t)
+	nowhere := kubeconfig(t, "http://127.0.0.1:1")
 	for _, test := range []struct{ line, want string }{
 		{"trace tena", "tenants.examples.hookloop.dev"},
 		{"graph configm", "configmaps"},
@@ -340,7 +341,8 @@ func terminalWith(t *testing.T, env []string, args ...string) (screen func() str
 	}
 	cmd := exec.Command(binary, args...)
 	cmd.Env = append([]string{"HOME=" + t.TempDir()}, env...)
-	cmd.Stdout, cmd.Stderr = terminal, terminal
+	cmd.Stdout = terminal
+	cmd.Stderr = terminal
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

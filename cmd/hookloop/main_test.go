@@ -46,7 +46,8 @@ func executeWith(t *testing.T, env []string, args ...string) (code int, stdout, 
 	cmd := exec.Command(binary, args...)
 	cmd.Env = append([]string{"HOME=" + t.TempDir()}, env...)
 	var out, errs strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.Stdout = &out
+	cmd.Stderr = &errs
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -167,7 +168,8 @@ func TestStopBeforeStart(t *testing.T) {
 // TestInterrupted interrupts a command while it waits for its hook to listen.
 func TestInterrupted(t *testing.T) {
 	dir := t.TempDir()
-	controller, started := filepath.Join(dir, "controller.yaml"), filepath.Join(dir, "started")
+	controller := filepath.Join(dir, "controller.yaml")
+	started := filepath.Join(dir, "started")
 	declared := `{"apiVersion": "metacontroller.k8s.io/v1alpha1", "kind": "CompositeController",
 		"metadata": {"name": "web"}, "spec": {"generateSelector": true,
 		"parentResource": {"apiVersion": "example.com/v1", "resource": "webs"}, "childResources": [],

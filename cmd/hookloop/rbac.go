@@ -5,9 +5,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/rbac"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/cluster"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/rbac"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -90,7 +90,8 @@ func (f *rbacFlags) parse() (err error) {
 	if f.as != "" && !f.check || f.context != "" && !f.check || f.kubeconfig != "" && !f.check {
 		return &usageError{"--as, --kubeconfig and --context: got one of them without --check, expected both"}
 	}
-	if f.Account, err = namespacedName("service-account", f.account); err != nil {
+	f.Account, err = namespacedName("service-account", f.account)
+	if err != nil {
 		return err
 	}
 	for _, r := range f.related {
@@ -131,7 +132,8 @@ func (f *rbacFlags) missing(cmd *cobra.Command, needed *access.Access) error {
 	var as types.NamespacedName
 	if f.as != "" {
 		var err error
-		if as, err = namespacedName("as", f.as); err != nil {
+		as, err = namespacedName("as", f.as)
+		if err != nil {
 			return err
 		}
 	}

@@ -44,13 +44,16 @@ Exit code: 0 without faults, 1 with faults, 2 for a wrong flag or file.`,
   hookloop render -f controller.yaml --live -- python3 changed.py`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if options.Command, err = commandOf(cmd, args); err != nil {
+			options.Command, err = commandOf(cmd, args)
+			if err != nil {
 				return err
 			}
-			if options.Ready = slices.DeleteFunc(options.Ready, isNone); len(options.Files) == 0 {
+			options.Ready = slices.DeleteFunc(options.Ready, isNone)
+			if len(options.Files) == 0 {
 				return &usageError{"-f: is missing, expected files or directories with a controller and its parents"}
 			}
-			if options.Live, err = cluster.config(); err != nil {
+			options.Live, err = cluster.config()
+			if err != nil {
 				return err
 			}
 			options.Stdin = cmd.InOrStdin()

@@ -156,7 +156,8 @@ func point(cmd *cobra.Command, target *client.Target, args []string) error {
 			fmt.Sprintf("%s: got %d arguments, expected RESOURCE NAME or RESOURCE/NAME", cmd.CommandPath(), len(args)),
 		}
 	}
-	target.Resource, target.Name = args[0], args[1]
+	target.Resource = args[0]
+	target.Name = args[1]
 	return nil
 }
 

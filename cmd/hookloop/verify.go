@@ -32,7 +32,8 @@ Exit code: 0 without faults, 1 with faults, 2 for a wrong flag or file. Notes ar
   hookloop verify --hook dns:///hooks.shop:9443 --ca ca.crt --cert tls.crt --key tls.key -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if options.Command, err = commandOf(cmd, args); err != nil {
+			options.Command, err = commandOf(cmd, args)
+			if err != nil {
 				return err
 			}
 			discardGRPCLog()

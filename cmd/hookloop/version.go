@@ -24,7 +24,8 @@ func newVersion() *cobra.Command {
   hookloop version -o json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			b, platform := readBuild(), runtime.GOOS+"/"+runtime.GOARCH
+			b := readBuild()
+			platform := runtime.GOOS + "/" + runtime.GOARCH
 			if output == "json" {
 				return writeJSON(cmd.OutOrStdout(), map[string]string{
 					"version": b.version, "commit": b.commit, "goVersion": b.goVersion, "platform": platform,

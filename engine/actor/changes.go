@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan/merge"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -14,7 +14,8 @@ import (
 // "metadata.labels, spec.replicas", for spans. It reports whether one is outside of metadata and
 // status, so that the API server increases the generation.
 func changedFields(before, after runtime.Object) (fields string, specChanged bool) {
-	old, current := jsonOf(before), jsonOf(after)
+	old := jsonOf(before)
+	current := jsonOf(after)
 	names := map[string]bool{}
 	for _, side := range []map[string]any{old, current} {
 		for name := range side {

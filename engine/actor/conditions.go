@@ -49,7 +49,8 @@ func rawConditions(o Object) ([]byte, error) {
 		if value.Kind() != reflect.Struct {
 			return nil, nil
 		}
-		if value = reflect.Indirect(value.FieldByName(name)); !value.IsValid() {
+		value = reflect.Indirect(value.FieldByName(name))
+		if !value.IsValid() {
 			return nil, nil
 		}
 	}

@@ -316,7 +316,8 @@ func (d *Declaration[T]) controller(r controller.Reconciler[T], served func(Type
 		watch(t)
 	}
 	for _, dependent := range d.dependents {
-		if watch(dependent.of); served(dependent.of) {
+		watch(dependent.of)
+		if served(dependent.of) {
 			c.Index(dependent.index)
 		}
 	}

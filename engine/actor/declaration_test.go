@@ -129,7 +129,8 @@ func TestIndexValues(t *testing.T) {
 // TestReferences keeps nothing but the name, and fills a reference with the found object.
 func TestReferences(t *testing.T) {
 	full := named(&logs{}, "shop", "a")
-	full.Status.Endpoint, full.Spec = "a:1", "s"
+	full.Status.Endpoint = "a:1"
+	full.Spec = "s"
 	s := &store{Logs: full}
 	stripDependencies(s)
 	if s.Logs.Status.Endpoint != "" || s.Logs.Spec != "" || s.Logs.Name != "a" || s.Logs.Namespace != "shop" {
@@ -162,7 +163,8 @@ func TestMergeChanges(t *testing.T) {
 }
 
 func TestChangedFields(t *testing.T) {
-	before, after := named(&logs{}, "shop", "a"), named(&logs{}, "shop", "a")
+	before := named(&logs{}, "shop", "a")
+	after := named(&logs{}, "shop", "a")
 	after.Labels = map[string]string{"a": "b"}
 	if fields, spec := changedFields(before, after); fields != "metadata.labels" || spec {
 		t.Errorf("changedFields = %q, %v", fields, spec)

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/controller"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/report"
+	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/panics"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -237,7 +237,8 @@ func DependencyOf[D, T Object](ctx Context[T]) (D, error) {
 // DependenciesOf returns the objects of the target's dependencies of type D, in the order of their
 // declaration. It fails if one does not exist.
 func DependenciesOf[D, T Object](ctx Context[T]) ([]D, error) {
-	r, id := ctx.run, TypeOf[D]().id
+	r := ctx.run
+	id := TypeOf[D]().id
 	var all []D
 	for _, d := range r.dependencies(r.target) {
 		if d.unset || d.of.id != id {

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/controller"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/expectations"
 	"github.com/hookloop/hookloop/engine/internal/host"
+	"github.com/hookloop/hookloop/engine/internal/loop/expectations"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/report"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -240,7 +240,9 @@ func (r *run[T]) observe(ctx context.Context) (action *Action[T], err error) {
 
 // act carries out an action.
 func (r *run[T]) act(ctx context.Context, action *Action[T]) (next, error) {
-	r.actions, r.last, r.wrote = r.actions+1, action.Name, nil
+	r.actions = r.actions + 1
+	r.last = action.Name
+	r.wrote = nil
 	before := expectations.Total(ctx)
 	started := r.host.Clock.Now()
 	err := r.call(ctx, "action "+action.Name, action.Run)

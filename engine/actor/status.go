@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/plan/merge"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/internal/plan/merge"
 	"github.com/hookloop/hookloop/engine/internal/report"
+	"github.com/hookloop/hookloop/engine/object"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
 )
@@ -55,7 +55,9 @@ func (r *run[T]) take(observed *object.Object) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", observed.Ref(), err)
 	}
-	r.observed, r.target, r.before = observed, target, before
+	r.observed = observed
+	r.target = target
+	r.before = before
 	return nil
 }
 

@@ -7,14 +7,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hookloop/hookloop/engine/internal/watch/cache"
-	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/host"
 	"github.com/hookloop/hookloop/engine/internal/loop"
+	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/loop/references"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/panics"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -151,7 +151,7 @@ func (c *Controller[T]) Build(h *host.Host, served host.Served, filled func()) (
 	if workers <= 0 {
 		workers = h.Workers
 	}
-	b.run = loop.New[Key](c.name, loop.Settings{
+	b.run = loop.New[Key](c.name, loop.Config{
 		Cache: h.Cache, Clock: h.Clock, Workers: workers, Waits: h.Waits, GracePeriod: h.GracePeriod,
 		ResyncPeriod: c.resync, Metrics: h.QueueMetrics, MapInitial: true,
 		Gate: h.Gate,
@@ -303,7 +303,8 @@ func (b *built[T]) selects(o *object.Object) (selected bool, err error) {
 	}
 	defer func() {
 		if cause := recover(); cause != nil {
-			selected, err = false, fmt.Errorf("restriction of Where: %w", &panics.Error{Cause: fmt.Sprint(cause)})
+			selected = false
+			err = fmt.Errorf("restriction of Where: %w", &panics.Error{Cause: fmt.Sprint(cause)})
 		}
 	}()
 	for _, accept := range b.where {

@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/internal/host"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/klog/v2"
 )
 
@@ -141,8 +141,12 @@ func (c *circuitRun) wrote(w act.Write, before, answer *object.Object) {
 	if !tripped {
 		return
 	}
-	k, f := c.state, trip.Field
-	c.blocked, k.until, k.resource, k.reported = true, trip.Until, w.Resource, false
+	k := c.state
+	f := trip.Field
+	c.blocked = true
+	k.until = trip.Until
+	k.resource = w.Resource
+	k.reported = false
 	k.failure = &CircuitError{Object: f.Ref, Field: f.Path}
 	k.failure.message = c.message(k.failure, "")
 	if c.host.Circuits != nil {

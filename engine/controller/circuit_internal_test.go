@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/act/circuit"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
-var circuitSettings = circuit.Settings{Limit: 100, Pause: time.Minute}
+var circuitSettings = circuit.Config{Limit: 100, Pause: time.Minute}
 
 // version is an object of a fight: its resourceVersion and a value.
 func version(t testing.TB, n int, value string) *object.Object {
@@ -95,9 +95,11 @@ func TestChangesByUsers(t *testing.T) {
 func BenchmarkCircuit(b *testing.B) {
 	for name, every := range map[string]time.Duration{"seldom": 10 * time.Second, "often": 100 * time.Millisecond} {
 		b.Run(name, func(b *testing.B) {
-			k, now := &keyCircuit{}, time.Unix(1e9, 0)
+			k := &keyCircuit{}
+			now := time.Unix(1e9, 0)
 			k.breaker.Begin(now, 0, []object.Ref{{Name: "cause"}})
-			before, answer := version(b, 1, "blue"), version(b, 2, "red")
+			before := version(b, 1, "blue")
+			answer := version(b, 2, "red")
 			b.ReportAllocs()
 			for b.Loop() {
 				now = now.Add(every)

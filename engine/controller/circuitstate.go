@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/act/circuit"
 	"github.com/hookloop/hookloop/engine/internal/plan/merge"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 const (
@@ -43,7 +43,8 @@ func (s *circuits) add(key Key) *keyCircuit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byKey == nil {
-		s.byKey, s.open = map[Key]*keyCircuit{}, map[Key]struct{}{}
+		s.byKey = map[Key]*keyCircuit{}
+		s.open = map[Key]struct{}{}
 	}
 	if len(s.byKey) >= maxCircuits {
 		for other := range s.byKey {
@@ -135,7 +136,7 @@ type keyCircuit struct {
 // count counts a rewrite of an object, and reports whether the circuit opens. Its fields are
 // compared only if the object is rewritten often: most writes cost no comparison.
 func (k *keyCircuit) count(
-	s circuit.Settings, now time.Time, primary, before, answer *object.Object,
+	s circuit.Config, now time.Time, primary, before, answer *object.Object,
 ) (circuit.Trip, bool) {
 	ref := answer.Ref()
 	var fields []circuit.Field

@@ -103,7 +103,8 @@ func SetConditionsOf(u *unstructured.Unstructured, set ...metav1.Condition) erro
 			result[i] = items[at]
 			continue
 		}
-		if result[i], err = runtime.DefaultUnstructuredConverter.ToUnstructured(&list[i]); err != nil {
+		result[i], err = runtime.DefaultUnstructuredConverter.ToUnstructured(&list[i])
+		if err != nil {
 			return fmt.Errorf("condition %s: %w", list[i].Type, err)
 		}
 	}

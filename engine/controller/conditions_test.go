@@ -18,10 +18,12 @@ var (
 
 func TestSetConditions(t *testing.T) {
 	with := func(c metav1.Condition, at metav1.Time, generation int64) metav1.Condition {
-		c.LastTransitionTime, c.ObservedGeneration = at, generation
+		c.LastTransitionTime = at
+		c.ObservedGeneration = generation
 		return c
 	}
-	ready, failed := controller.True("Ready", "Up", "3 pages"), controller.False("Ready", "Down", "no page")
+	ready := controller.True("Ready", "Up", "3 pages")
+	failed := controller.False("Ready", "Down", "no page")
 	other := with(controller.Unknown("Other", "Foreign", ""), before, 1)
 	var changes metav1.Time // any time after past
 	for name, test := range map[string]struct{ list, set, want []metav1.Condition }{

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/controller"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
-	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
 	"github.com/hookloop/hookloop/engine/internal/host"
 	"github.com/hookloop/hookloop/engine/internal/report"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
+	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
+	"github.com/hookloop/hookloop/engine/object"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	"go.uber.org/goleak"
@@ -88,7 +88,7 @@ func (s *served) serve(r object.Resource) {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	server := cachetest.New(t)
-	objects, err := cache.New(cache.Settings{Config: server.Config()})
+	objects, err := cache.New(cache.Config{Config: server.Config()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func newWorld(t *testing.T) *world {
 	for _, r := range []object.Resource{configMaps, secrets, nodes} {
 		s.serve(r)
 	}
-	events := report.NewEvents(t.Context(), report.EventSettings{
+	events := report.NewEvents(t.Context(), report.EventConfig{
 		Client: fake.NewClientset().CoreV1(), Component: "test", QPS: 100, Burst: 100,
 	})
 	t.Cleanup(events.Stop)

@@ -9,12 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/internal/watch/cache"
-	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/loop"
+	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/sleep"
 	"k8s.io/klog/v2"
 )
@@ -67,7 +67,8 @@ func (f *mapperFailures) keep(u unmapped, by mapFunc) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.unmapped) >= maxUnmapped {
-		u.namespace, u.name = "", ""
+		u.namespace = ""
+		u.name = ""
 	}
 	f.unmapped[u] = by
 }

@@ -27,10 +27,14 @@ func (h *hungCalls) MappersHung(_ string, calls int) { h.Store(int64(calls)) }
 // object is mapped again.
 func TestMapperHangs(t *testing.T) {
 	w := newWorld(t)
-	c, hung := clocktesting.NewFakeClock(time.Now()), &hungCalls{}
-	w.host.Clock, w.host.Recorder = c, hung
+	c := clocktesting.NewFakeClock(time.Now())
+	hung := &hungCalls{}
+	w.host.Clock = c
+	w.host.Recorder = hung
 	w.server.Put(configMaps, body(configMaps, "a", ""))
-	begun, release, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	begun := make(chan struct{})
+	release := make(chan struct{})
+	ended := make(chan error, 1)
 	returns := sync.OnceFunc(func() { close(release) })
 	var calls atomic.Int64
 	hangs := controller.Map(
@@ -42,7 +46,8 @@ func TestMapperHangs(t *testing.T) {
 			}
 			return []controller.Key{controller.KeyOf(now)}, nil
 		})
-	seen, others := make(chan string, 1000), make(chan string, 1000)
+	seen := make(chan string, 1000)
+	others := make(chan string, 1000)
 	group := w.run(
 		controller.New[configMap]("hangs").Watch(controller.TypeOf[secret](), hangs).Reconciler(sends(seen)),
 		controller.New[configMap]("other").Watch(controller.TypeOf[secret](), controller.SameName()).
@@ -88,7 +93,8 @@ func awaitStepping(t *testing.T, c *clocktesting.FakeClock, seen <-chan string, 
 	for _, v := range want {
 		missing[v] = true
 	}
-	deadline, tick := time.After(time.Minute), time.NewTicker(time.Millisecond)
+	deadline := time.After(time.Minute)
+	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for len(missing) > 0 {
 		select {

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"reflect"
 
-	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/object"
 )
 
@@ -89,7 +89,8 @@ func Multi(all ...Mapper) Mapper {
 			var faults []error
 			for _, f := range bound {
 				more, err := mapSafely(ctx, f, e)
-				keys, faults = append(keys, more...), append(faults, err)
+				keys = append(keys, more...)
+				faults = append(faults, err)
 			}
 			return keys, errors.Join(faults...)
 		}, nil

@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
-	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -64,7 +64,8 @@ func mapTo(t testing.TB, by Mapper, present ...*corev1.ConfigMap) *mapping {
 // put makes an event of a ConfigMap; now is nil for its deletion.
 func (m *mapping) put(before, now *corev1.ConfigMap) {
 	m.t.Helper()
-	old, current := raw(m.t, before), raw(m.t, now)
+	old := raw(m.t, before)
+	current := raw(m.t, now)
 	if current != nil {
 		m.store.Put(current)
 	} else {

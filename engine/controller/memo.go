@@ -110,7 +110,9 @@ func (m *memo) add(key memoKey, v memoValue) {
 		for _, unread := range m.older {
 			unread.drop.Stop()
 		}
-		m.older, m.recent, m.bytes = m.recent, map[memoKey]memoValue{}, 0
+		m.older = m.recent
+		m.recent = map[memoKey]memoValue{}
+		m.bytes = 0
 	}
 	m.recent[key] = v
 	m.bytes += v.bytes

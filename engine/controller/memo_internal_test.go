@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/heaptest"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -197,7 +197,9 @@ func TestMemoOfTypesWithoutCopies(t *testing.T) {
 
 // TestShares finds memory that a value and its copy have in common.
 func TestShares(t *testing.T) {
-	one, items, m := 1, []any{"a"}, map[string]any{"a": "b"}
+	one := 1
+	items := []any{"a"}
+	m := map[string]any{"a": "b"}
 	type all struct {
 		Pointer *int
 		Items   []any

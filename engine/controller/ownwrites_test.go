@@ -81,7 +81,7 @@ func runWriters(t *testing.T) (*memapi.Server, []*controller.Runtime) {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	process, err := host.New(t.Context(), host.Settings{Config: server.Config(), Component: "test"})
+	process, err := host.New(t.Context(), host.Config{Config: server.Config(), Component: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/controller"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/host"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
+	"github.com/hookloop/hookloop/engine/object"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -88,7 +88,8 @@ func describe(r reading, s secret, depth int) (string, error) {
 		}
 		text := "?"
 		if found != nil {
-			if text, err = describe(r, found, depth-1); err != nil {
+			text, err = describe(r, found, depth-1)
+			if err != nil {
 				return "", err
 			}
 		}
@@ -312,7 +313,7 @@ func everyKey[U controller.Object](names []string) controller.Mapper {
 // start starts a process with its own cache.
 func (w *randomWorld) start(full bool) {
 	w.t.Helper()
-	objects, err := cache.New(cache.Settings{Config: w.server.Config()})
+	objects, err := cache.New(cache.Config{Config: w.server.Config()})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -407,7 +408,8 @@ func (w *randomWorld) put(r object.Resource, o any) {
 		w.t.Fatal(err)
 	}
 	m["apiVersion"], m["kind"] = r.GVK.ToAPIVersionAndKind()
-	if raw, err = json.Marshal(m); err != nil {
+	raw, err = json.Marshal(m)
+	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.server.Put(r, string(raw))

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/host"
 	"github.com/hookloop/hookloop/engine/internal/loop"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/panics"
 	"k8s.io/klog/v2"
 )
@@ -99,7 +99,8 @@ func (b *built[T]) reconcile(
 	}()
 	req := &Request[T]{Key: item.Key, Causes: item.Causes, Runtime: rt}
 	if o != nil {
-		if req.Object, err = decodeBy[T](a.memo, o); err != nil {
+		req.Object, err = decodeBy[T](a.memo, o)
+		if err != nil {
 			b.host.Events.WarningUnlogged(o, resultInvalid, err.Error())
 			return Result{}, 0, err
 		}

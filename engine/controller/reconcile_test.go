@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/change"
+	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/internal/host"
 	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -104,7 +104,8 @@ func TestFailures(t *testing.T) {
 // TestObjectsThatDoNotDecode are errors that name object and field, in the request and in lists.
 func TestObjectsThatDoNotDecode(t *testing.T) {
 	w := newWorld(t)
-	got, listed := make(results, 100), make(chan error, 100)
+	got := make(results, 100)
+	listed := make(chan error, 100)
 	w.host.Recorder = got
 	w.server.Put(secrets, body(secrets, "a", ""))
 	w.server.Put(configMaps, body(configMaps, "bad", `,"data":{"text":{"no":"text"}}`))
@@ -200,7 +201,8 @@ func TestWherePanics(t *testing.T) {
 	w.host.Workers = 1
 	w.run(controller.New[configMap]("where").
 		Where(func(configMap) bool {
-			if calls++; calls <= 3 { // the event, and the first two reconciles
+			calls++
+			if calls <= 3 { // the event, and the first two reconciles
 				panic("no luck")
 			}
 			return true
@@ -331,8 +333,10 @@ func TestTraces(t *testing.T) {
 	reconciles(5)
 	eventually(t, func() bool { return len(exported.of("change shops.example.com")) == 2 },
 		func() string { return "there are not two changes" })
-	all, roots := exported.of("reconcile traced"), exported.of("change shops.example.com")
-	first, second := roots[0].SpanContext.TraceID(), roots[1].SpanContext.TraceID()
+	all := exported.of("reconcile traced")
+	roots := exported.of("change shops.example.com")
+	first := roots[0].SpanContext.TraceID()
+	second := roots[1].SpanContext.TraceID()
 	for i, want := range []trace.TraceID{first, first, first, {}, second} {
 		got := all[i].SpanContext.TraceID()
 		if want.IsValid() && got != want || !want.IsValid() && (got == first || got == second) {

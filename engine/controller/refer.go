@@ -6,8 +6,8 @@ import (
 	"reflect"
 
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // Target is the value of an index of references: the key of an object of the watched type, or a
@@ -153,7 +153,8 @@ func eachState[U Object](e cache.Event, keysOf func(U) ([]Key, error)) ([]Key, e
 	var faults []error
 	for _, o := range states(e) {
 		more, err := oneState(o, keysOf)
-		keys, faults = append(keys, more...), append(faults, err)
+		keys = append(keys, more...)
+		faults = append(faults, err)
 	}
 	return keys, errors.Join(faults...)
 }

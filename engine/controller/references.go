@@ -5,9 +5,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/loop/references"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -121,7 +121,8 @@ func (s *reads) saw(l view.List) view.List {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lists, s.found = append(s.lists, l), true
+	s.lists = append(s.lists, l)
+	s.found = true
 	return l
 }
 

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/host"
+	"github.com/hookloop/hookloop/engine/object"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/klog/v2"
 )

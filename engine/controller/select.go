@@ -4,8 +4,8 @@ import (
 	"context"
 	"reflect"
 
-	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -58,7 +58,8 @@ func selectionOf[T Object](o *object.Object, selection func(T) Selection) (s Sel
 	}
 	defer func() {
 		if recover() != nil {
-			s, known = Selection{}, false
+			s = Selection{}
+			known = false
 		}
 	}()
 	typed, err := decode[T](o)

@@ -8,8 +8,8 @@ import (
 	"reflect"
 
 	"github.com/hookloop/hookloop/engine/internal/act"
-	"github.com/hookloop/hookloop/engine/internal/plan/merge"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/internal/plan/merge"
 )
 
 // SetStatus changes the status of an object that was read: change sets fields of a copy of it, and
@@ -40,7 +40,8 @@ func SetStatus[T Object](ctx context.Context, rt *Runtime, o T, change func(T)) 
 	if len(patch) == 0 {
 		return nil
 	}
-	if w.Body, err = json.Marshal(patch); err != nil {
+	w.Body, err = json.Marshal(patch)
+	if err != nil {
 		return fmt.Errorf("%s %s: %w", w.Verb, w.Ref, withoutValue(err))
 	}
 	w.Why = merge.Diff(map[string]any{"status": old}, map[string]any{"status": now})
@@ -76,7 +77,8 @@ func PatchMetadata[T Object](ctx context.Context, rt *Runtime, o T, change func(
 func (rt *Runtime) changed(
 	verb plan.Verb, o Object, change func(Object),
 ) (w act.Write, before, after map[string]any, err error) {
-	if w, err = rt.prepare(verb, o); err != nil {
+	w, err = rt.prepare(verb, o)
+	if err != nil {
 		return w, nil, nil, err
 	}
 	if err := wasRead(w); err != nil {
@@ -90,10 +92,12 @@ func (rt *Runtime) changed(
 	if reflect.DeepEqual(o, next) { // most reconciles change nothing, and JSON costs more
 		return w, nil, nil, nil
 	}
-	if before, err = bodyOf(w.Resource.GVK, o); err != nil {
+	before, err = bodyOf(w.Resource.GVK, o)
+	if err != nil {
 		return w, nil, nil, fmt.Errorf("%s %s: %w", w.Verb, w.Ref, err)
 	}
-	if after, err = bodyOf(w.Resource.GVK, next); err != nil {
+	after, err = bodyOf(w.Resource.GVK, next)
+	if err != nil {
 		return w, nil, nil, fmt.Errorf("%s %s: %w", w.Verb, w.Ref, err)
 	}
 	dropNulls(before)

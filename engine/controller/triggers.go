@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/host"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 )
 
 // triggers is the Source of Triggers.

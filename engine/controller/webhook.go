@@ -19,8 +19,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// WebhookSettings configure a Webhook.
-type WebhookSettings struct {
+// WebhookConfig configure a Webhook.
+type WebhookConfig struct {
 	// Authorize returns an error for a request that is not allowed; it must not read the body. It is
 	// required. BearerToken returns one.
 	Authorize func(*http.Request) error
@@ -45,7 +45,7 @@ const (
 // The status is 202 when the keys are in the queue, and 503 while the controller does not run in
 // this process, such as in a replica that does not lead: senders try again then.
 type Webhook struct {
-	settings WebhookSettings
+	settings WebhookConfig
 
 	mu sync.Mutex // guards running
 	// running is nil while the controller does not run.
@@ -53,7 +53,7 @@ type Webhook struct {
 }
 
 // NewWebhook returns a Webhook. A fault of the settings is one of the declaration.
-func NewWebhook(s WebhookSettings) *Webhook {
+func NewWebhook(s WebhookConfig) *Webhook {
 	if s.Keys == nil {
 		s.Keys = decodeKeys
 	}
@@ -74,7 +74,7 @@ func (w *Webhook) check() error {
 	return nil
 }
 
-// BearerToken returns a function for WebhookSettings.Authorize: it accepts requests with the header
+// BearerToken returns a function for WebhookConfig.Authorize: it accepts requests with the header
 // "Authorization: Bearer" and the token. An empty token accepts none.
 func BearerToken(token string) func(*http.Request) error {
 	want := sha256.Sum256([]byte(token))
@@ -158,7 +158,8 @@ func (w *Webhook) accept(out http.ResponseWriter, r *http.Request) (int, error) 
 // keys returns the valid keys of a request. A panic of the user's function is an error.
 func (w *Webhook) keys(ctx context.Context, s *sourcing, body []byte) (keys []Key, err error) {
 	defer panics.Recover(ctx, &err, "panic in a webhook")
-	if keys, err = w.settings.Keys(ctx, s.reader, body); err != nil {
+	keys, err = w.settings.Keys(ctx, s.reader, body)
+	if err != nil {
 		return nil, err
 	}
 	if len(keys) > maxWebhookKeys {
@@ -209,7 +210,7 @@ func checkKey(key Key, namespaced bool) error {
 // shortened returns at most as much of a text as a namespace can have.
 func shortened(text string) string { return text[:min(len(text), validation.DNS1123LabelMaxLength)] }
 
-// decodeKeys is the default of WebhookSettings.Keys.
+// decodeKeys is the default of WebhookConfig.Keys.
 func decodeKeys(_ context.Context, _ Reader, body []byte) ([]Key, error) {
 	var request struct {
 		Keys []struct {

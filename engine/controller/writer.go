@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 )
@@ -81,7 +81,8 @@ func (rt *Runtime) DeleteWith(ctx context.Context, o Object, options DeleteOptio
 	if err := wasRead(w); err != nil {
 		return err
 	}
-	w.Unchanged, w.Propagation = options.Unchanged, options.Propagation
+	w.Unchanged = options.Unchanged
+	w.Propagation = options.Propagation
 	if w.Propagation == "" {
 		w.Propagation = metav1.DeletePropagationBackground
 	}
@@ -113,7 +114,8 @@ func (rt *Runtime) finalizer(ctx context.Context, verb plan.Verb, o Object, fina
 	if err := wasRead(w); err != nil {
 		return err
 	}
-	w.Finalizer, w.Why = finalizer, finalizer
+	w.Finalizer = finalizer
+	w.Why = finalizer
 	return rt.send(ctx, w, o)
 }
 
@@ -155,7 +157,8 @@ func (rt *Runtime) prepare(verb plan.Verb, o Object) (act.Write, error) {
 	}}
 	switch verb {
 	case plan.Create, plan.Update, plan.ServerSideApply:
-		if w.Body, err = wholeBody(w, o); err != nil {
+		w.Body, err = wholeBody(w, o)
+		if err != nil {
 			return act.Write{}, fmt.Errorf("%s %s: %w", verb, ref, err)
 		}
 	}

@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/act"
-	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
 	"github.com/hookloop/hookloop/engine/internal/host"
+	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
+	"github.com/hookloop/hookloop/engine/object"
 	"go.opentelemetry.io/otel/trace/noop"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -80,7 +80,7 @@ func newWrites(t *testing.T) *writes {
 			`"uid":"u","resourceVersion":"8"},"status":{"replicas":3}}`)
 	}))
 	t.Cleanup(server.Close)
-	writer, err := act.NewWriter(act.Settings{
+	writer, err := act.NewWriter(act.Config{
 		Config: &rest.Config{Host: server.URL, QPS: -1}, Tracer: noop.NewTracerProvider().Tracer(""), Meter: w,
 		Clock: clock.RealClock{},
 	})
@@ -124,7 +124,8 @@ func TestSetStatus(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, d := newWrites(t), deployment()
+			w := newWrites(t)
+			d := deployment()
 			err := SetStatus(t.Context(), w.Runtime, d, test.change)
 			if err != nil && err.Error() != test.err || err == nil && test.err != "" {
 				t.Errorf("error %v, want %q", err, test.err)
@@ -172,13 +173,15 @@ func TestSetStatusInTheObject(t *testing.T) {
 	u.Object["status"] = map[string]any{"conditions": []any{map[string]any{
 		"lastTransitionTime": "1970-01-01T00:00:00Z", "message": "", "reason": "Up", "status": "True", "type": "Ready",
 	}}}
-	if set("Up"); len(w.requests) != 1 {
+	set("Up")
+	if len(w.requests) != 1 {
 		t.Errorf("an unchanged status is written: %s", w.requests[1])
 	}
 }
 
 func TestPatchMetadata(t *testing.T) {
-	w, d := newWrites(t), deployment()
+	w := newWrites(t)
+	d := deployment()
 	if err := PatchMetadata(t.Context(), w.Runtime, d, func(d *appsv1.Deployment) {
 		d.Labels = map[string]string{"same": "x", "new": "y"}
 		d.Annotations = map[string]string{"note": "z"}
@@ -237,7 +240,8 @@ func TestWrites(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, d := newWrites(t), deployment()
+			w := newWrites(t)
+			d := deployment()
 			if err := test.write(w, d); err != nil {
 				t.Fatal(err)
 			}
@@ -257,7 +261,8 @@ func TestWrongWrites(t *testing.T) {
 	other := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v2", "kind": "Gadget",
 		"metadata": map[string]any{"namespace": "shop", "name": "a"}}}
 	misnamed := unread.DeepCopy()
-	misnamed.Kind, misnamed.APIVersion = "Secret", "v1"
+	misnamed.Kind = "Secret"
+	misnamed.APIVersion = "v1"
 	for name, test := range map[string]struct {
 		write func(context.Context, *Runtime) error
 		want  string

@@ -30,7 +30,8 @@ type Write struct {
 
 // String returns the write as one line: "create deployments.apps default/shop by controllers".
 func (w Write) String() string {
-	resource, object := w.Resource, w.Name
+	resource := w.Resource
+	object := w.Name
 	if w.Subresource != "" {
 		resource += "/" + w.Subresource
 	}

@@ -38,7 +38,8 @@ func TestConflictWaitsForTheEvent(t *testing.T) {
 	env := controllertest.New(t, controllertest.Options{Objects: []controllertest.Object{
 		newMap("a", map[string]string{"seen": "0"}), newSecret("poke", "0"),
 	}})
-	keys, passed := make(chan controllertest.Key), make(chan struct{}, 1)
+	keys := make(chan controllertest.Key)
+	passed := make(chan struct{}, 1)
 	env.Run(counts(keys, func() { passed <- struct{}{} }))
 	env.UntilQuiet(t.Context())
 	release := controllertest.Hold[configMap](env)
@@ -70,7 +71,8 @@ func TestConflictWaitsForTheEvent(t *testing.T) {
 	if got := controllertest.Get[configMap](env, key("a")).Data; got["seen"] != "1" || got["by"] != "another" {
 		t.Errorf("the ConfigMap has %v after the event, want both changes", got)
 	}
-	if count(); refused > most {
+	count()
+	if refused > most {
 		t.Errorf("%d refused requests with those after the event, want at most %d", refused, most)
 	}
 }

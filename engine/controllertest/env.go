@@ -11,8 +11,8 @@ import (
 
 	"github.com/go-logr/logr/testr"
 	"github.com/hookloop/hookloop/engine/controller"
-	"github.com/hookloop/hookloop/engine/internal/loop/gate"
 	"github.com/hookloop/hookloop/engine/internal/host"
+	"github.com/hookloop/hookloop/engine/internal/loop/gate"
 	"github.com/hookloop/hookloop/internal/memapi"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -133,7 +133,8 @@ func (e *Env) start(o Options) error {
 	own := rest.CopyConfig(e.config)
 	own.UserAgent = helperAgent
 	var err error
-	if e.client, err = dynamic.NewForConfig(own); err != nil {
+	e.client, err = dynamic.NewForConfig(own)
+	if err != nil {
 		return err
 	}
 	if e.memory == nil {
@@ -146,7 +147,7 @@ func (e *Env) start(o Options) error {
 	if e.memory == nil {
 		config.Wrap(e.writes.wrap)
 	}
-	settings := host.Settings{
+	settings := host.Config{
 		Config: config, Component: "controllertest", EventsQPS: 100, EventsBurst: 1000,
 		Host: host.Host{Scheme: e.scheme, Workers: max(1, o.Workers), Gate: e.gate, GracePeriod: waitTimeout},
 	}

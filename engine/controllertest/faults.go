@@ -32,7 +32,8 @@ func Fail[T Object](e *Env, f Fault) (end func()) {
 		f.Times = 1
 	}
 	if f.Code == 0 {
-		f.Code, f.Reason = http.StatusConflict, metav1.StatusReasonConflict
+		f.Code = http.StatusConflict
+		f.Reason = metav1.StatusReasonConflict
 	}
 	if f.Message == "" {
 		f.Message = "a fault of the test"

@@ -42,7 +42,8 @@ func (e *Env) resourceOf(of Object, namespace string) (dynamic.ResourceInterface
 		if err := e.process.Discovery.Refresh(e.t.Context()); err != nil {
 			e.t.Fatal(err)
 		}
-		if r, err = e.resource(of); err != nil {
+		r, err = e.resource(of)
+		if err != nil {
 			e.t.Fatal(err)
 		}
 	}

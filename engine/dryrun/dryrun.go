@@ -35,8 +35,8 @@ const MaxItemBytes = plan.MaxItemBytes
 // Lister lists the objects of a resource, and returns the resource version of the list.
 type Lister func(r object.Resource) ([]*object.Object, string, error)
 
-// Settings configure a Sync.
-type Settings struct {
+// Config configure a Sync.
+type Config struct {
 	// Controller is the declaring object; Spec is the same as a *v1alpha1.CompositeController,
 	// *v1alpha1.DecoratorController or *v1alpha1.MapController.
 	Controller *object.Object
@@ -62,14 +62,14 @@ type Sync struct {
 }
 
 // New returns a Sync.
-func New(kind hook.ControllerKind, s Settings) (*Sync, error) {
+func New(kind hook.ControllerKind, s Config) (*Sync, error) {
 	tracer := noop.NewTracerProvider().Tracer("")
 	y := &Sync{key: hook.ParentKey(s.Parent.Ref()), list: s.List}
-	writer, err := act.NewWriter(act.Settings{Config: s.Config, Tracer: tracer, Meter: y, Clock: clock.RealClock{}})
+	writer, err := act.NewWriter(act.Config{Config: s.Config, Tracer: tracer, Meter: y, Clock: clock.RealClock{}})
 	if err != nil {
 		return nil, err
 	}
-	settings := pipeline.Settings{
+	settings := pipeline.Config{
 		Name: string(kind) + "/" + s.Controller.Name(), Controller: s.Controller,
 		Parents: []object.Resource{s.ParentResource}, OwnsStatus: kind.Descriptor().OwnsStatus,
 		Apply: plan.Apply{Manager: "metacontroller"}, Hooks: s.Hooks, Reader: y, Writer: writer,
@@ -164,7 +164,9 @@ func CheckAnswer(q *hook.Question, a *hook.Answer, children []object.Resource, s
 func Equal(a, b any) bool { return merge.Equal(a, b) }
 
 // Differences calls f for each difference of two JSON objects.
-func Differences(a, b map[string]any, f func(path string, before, after any)) { merge.Differences(a, b, f) }
+func Differences(a, b map[string]any, f func(path string, before, after any)) {
+	merge.Differences(a, b, f)
+}
 
 // Overlay returns an object with the fields of another one.
 func Overlay(base, over map[string]any) map[string]any { return merge.Overlay(base, over) }

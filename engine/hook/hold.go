@@ -24,7 +24,8 @@ func Holding(ctx context.Context) (_ context.Context, release func()) {
 func (h *holding) release() {
 	h.mu.Lock()
 	releases := h.releases
-	h.releases, h.ended = nil, true
+	h.releases = nil
+	h.ended = true
 	h.mu.Unlock()
 	for _, f := range releases {
 		f()

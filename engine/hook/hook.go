@@ -160,10 +160,10 @@ type Func func(ctx context.Context, q *Question) (*Answer, error)
 // Ask calls the function.
 func (f Func) Ask(ctx context.Context, q *Question) (*Answer, error) { return f(ctx, q) }
 
-// Settings select the hook to open. Field is the JSON of the transport's field in the controller's
+// Config select the hook to open. Field is the JSON of the transport's field in the controller's
 // spec (spec.hooks.sync.webhook for the transport "webhook"). If the hook has several transports,
 // it is an object with the field of each.
-type Settings struct {
+type Config struct {
 	// Controller is the declaring object's kind and name, as messages name it: CompositeController
 	// "web".
 	ControllerKind, ControllerName string
@@ -253,7 +253,7 @@ type Opened struct {
 
 // Opener opens a hook. An error is a fault of the settings (a field missing or malformed) and names
 // the field; a hook that cannot be reached is no error here but one of Ask.
-type Opener func(Settings) (*Opened, error)
+type Opener func(Config) (*Opened, error)
 
 // Openers maps a field of a hook's spec ("webhook", "grpc"), or several of them (Composed), to the
 // transport that opens it.

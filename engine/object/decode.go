@@ -60,7 +60,8 @@ func (r *reader) make(applied []applied) *Object {
 	o.names = string(r.scratch)
 	//nolint:gosec // no text has four gigabytes
 	o.nameEnd, o.uidEnd, o.size = uint32(len(m.name)), uint32(len(m.name)+len(m.uid)), uint32(len(r.out))
-	if r.scratch = r.scratch[:0]; o.carries {
+	r.scratch = r.scratch[:0]
+	if o.carries {
 		r.scratch = appendPacked(r.scratch, r.out, r.lastApplied)
 	}
 	o.body = append(append(make([]byte, 0, len(r.out)+len(r.scratch)), r.out...), r.scratch...)
@@ -101,7 +102,8 @@ func (o *Object) Field(path ...string) ([]byte, bool) {
 	value := jsontext.Value(o.Raw())
 	for _, name := range path {
 		var found bool
-		if value, found = member(value, name); !found {
+		value, found = member(value, name)
+		if !found {
 			return nil, false
 		}
 	}

@@ -226,7 +226,8 @@ func TestSet(t *testing.T) {
 			),
 		)
 	}
-	b, a := page("shop", "b", ""), page("shop", "a", "old")
+	b := page("shop", "b", "")
+	a := page("shop", "a", "old")
 	s := object.NewSet(b, a, decode(t, `{"apiVersion":"v1","kind":"Book","metadata":{"name":"c"}}`))
 	if s.Len() != 3 || s.Get(a.Ref()) != a || len(s.Of(a.GVK())) != 2 || s.Of(a.GVK())[0] != a {
 		t.Errorf("the set is %+v", s)

@@ -11,7 +11,8 @@ func Deeper(data []byte, limit int) bool {
 		case '"':
 			i = closingQuote(data, i)
 		case '{', '[':
-			if depth++; depth > limit {
+			depth++
+			if depth > limit {
 				return true
 			}
 		case '}', ']':

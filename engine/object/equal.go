@@ -11,8 +11,10 @@ const versionField = `"resourceVersion":"`
 // EqualButVersion reports whether the JSON of two objects (Raw) differs in metadata.resourceVersion
 // only, or not at all. It compares text: with members in another order, it may report false.
 func EqualButVersion(a, b *Object) bool {
-	x, y := a.Raw(), b.Raw()
-	before, after := versionField+a.ResourceVersion()+`"`, versionField+b.ResourceVersion()+`"`
+	x := a.Raw()
+	y := b.Raw()
+	before := versionField + a.ResourceVersion() + `"`
+	after := versionField + b.ResourceVersion() + `"`
 	if before == after {
 		return bytes.Equal(x, y)
 	}

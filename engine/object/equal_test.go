@@ -32,7 +32,8 @@ func TestEqualButVersion(t *testing.T) {
 			`"resourceVersion":"99","uid":"u"},"data":{"at":"99"},"ref":{"resourceVersion":"99"}}`, false},
 	}
 	for _, test := range tests {
-		a, b := decodeText(t, now), decodeText(t, test.then)
+		a := decodeText(t, now)
+		b := decodeText(t, test.then)
 		if got := object.EqualButVersion(a, b); got != test.want {
 			t.Errorf("%s differs: EqualButVersion = %v, want %v", test.name, got, test.want)
 		}
@@ -53,8 +54,11 @@ func TestEqualRecords(t *testing.T) {
 	last := func(text string) string {
 		return `,"annotations":{"` + object.LastAppliedAnnotation + `":"` + text + `"}`
 	}
-	none, one, two := object1(""), object1(applied(`{"f:data":{}}`)), object1(applied(`{"f:spec":{}}`))
-	first, second := object1(last("{}")), object1(last("[]"))
+	none := object1("")
+	one := object1(applied(`{"f:data":{}}`))
+	two := object1(applied(`{"f:spec":{}}`))
+	first := object1(last("{}"))
+	second := object1(last("[]"))
 	for i, a := range []*object.Object{none, one, two, first, second} {
 		for j, b := range []*object.Object{none, one, two, first, second} {
 			if got := object.EqualRecords(a, b); got != (i == j) {

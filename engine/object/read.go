@@ -62,7 +62,10 @@ func newReader(data []byte) *reader {
 // release ends the use of the reader and of its views.
 func (r *reader) release() {
 	if cap(r.out)+cap(r.lastApplied)+cap(r.scratch)+cap(r.meta.name) > maxKept {
-		r.out, r.lastApplied, r.scratch, r.meta.name = nil, nil, nil, nil
+		r.out = nil
+		r.lastApplied = nil
+		r.scratch = nil
+		r.meta.name = nil
 	}
 	r.source = bytes.Buffer{}
 	r.d.Reset(&r.source)
@@ -149,10 +152,12 @@ func (r *reader) metadataMember(name []byte) error {
 			return err
 		}
 		if kind := value.Kind(); kind != '[' && kind != 'n' {
-			r.out, r.unusual = append(r.out, value...), true
+			r.out = append(r.out, value...)
+			r.unusual = true
 			return nil
 		}
-		if r.managedFields = nil; bytes.Contains(value, applyOperation) {
+		r.managedFields = nil
+		if bytes.Contains(value, applyOperation) {
 			r.managedFields = bytes.Clone(value)
 		}
 		r.out = r.out[:start]
@@ -160,7 +165,8 @@ func (r *reader) metadataMember(name []byte) error {
 	case "annotations":
 		err := r.annotations()
 		if r.carries && len(r.meta.annotations) == 0 && !r.unusual {
-			r.out, r.meta.annotations = r.out[:start], nil
+			r.out = r.out[:start]
+			r.meta.annotations = nil
 		}
 		return err
 	case "labels":
@@ -188,7 +194,8 @@ func (r *reader) labels() error {
 		return err
 	}
 	labels, ok := sharedLabels.get(r.out[start:], decodeTexts)
-	r.meta.labels, r.unusual = labels, r.unusual || !ok
+	r.meta.labels = labels
+	r.unusual = r.unusual || !ok
 	return nil
 }
 
@@ -227,7 +234,8 @@ func (r *reader) annotations() error {
 			return err
 		}
 		if isLastApplied && value.Kind() == '"' {
-			r.out, r.carries = r.out[:start], true
+			r.out = r.out[:start]
+			r.carries = true
 			r.lastApplied = appendText(r.lastApplied[:0], value)
 			return nil
 		}
@@ -238,7 +246,8 @@ func (r *reader) annotations() error {
 		return err
 	}
 	values, ok := sharedLabels.get(r.out[begin:], decodeTexts)
-	r.meta.annotations, r.unusual = values, r.unusual || !ok
+	r.meta.annotations = values
+	r.unusual = r.unusual || !ok
 	return nil
 }
 

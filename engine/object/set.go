@@ -25,7 +25,8 @@ type ofKind struct {
 func NewSet(objects ...*Object) Set {
 	var s Set
 	for start := 0; start < len(objects); {
-		gvk, end := objects[start].GVK(), start+1
+		gvk := objects[start].GVK()
+		end := start + 1
 		for end < len(objects) && objects[end].GVK() == gvk {
 			end++
 		}
@@ -170,7 +171,8 @@ func Compare(before, now Set, differs func(Ref)) {
 func compareObjects(before, now []*Object, differs func(Ref)) {
 	for len(before) > 0 && len(now) > 0 {
 		if before[0] == now[0] {
-			before, now = before[1:], now[1:]
+			before = before[1:]
+			now = now[1:]
 			continue
 		}
 		switch order := compareNames(before[0], now[0]); {
@@ -182,7 +184,8 @@ func compareObjects(before, now []*Object, differs func(Ref)) {
 			now = now[1:]
 		default:
 			differs(now[0].Ref())
-			before, now = before[1:], now[1:]
+			before = before[1:]
+			now = now[1:]
 		}
 	}
 	for _, rest := range [][]*Object{before, now} {

@@ -103,11 +103,13 @@ func (n Needs) parent(p Parent) []Right {
 	}
 	all := []Right{own}
 	if p.HasStatus || p.Unknown {
-		own.Subresource, own.Verbs = "status", []string{"patch"}
+		own.Subresource = "status"
+		own.Verbs = []string{"patch"}
 		all = append(all, own)
 	}
 	if n.OwnerPermission && len(n.Children) > 0 {
-		own.Subresource, own.Verbs = "finalizers", []string{"update"}
+		own.Subresource = "finalizers"
+		own.Verbs = []string{"update"}
 		all = append(all, own)
 	}
 	return all

@@ -35,7 +35,8 @@ func reconcileBar(ctx context.Context, req *controller.Request[*api.Bar]) (contr
 	if bar == nil {
 		return controller.Result{}, nil // it is deleted, and has left nothing behind
 	}
-	text, ready := "", controller.True(api.Ready, "Found", "the text is that of the Foo")
+	text := ""
+	ready := controller.True(api.Ready, "Found", "the text is that of the Foo")
 	foo, err := controller.Get[*api.Foo](req, controller.Key{Namespace: bar.Namespace, Name: bar.Spec.Foo})
 	switch {
 	case err == nil:

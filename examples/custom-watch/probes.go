@@ -36,7 +36,7 @@ type probes struct {
 // looked for once in each period.
 func newProbes(token string, period time.Duration) *probes {
 	p := &probes{period: period, now: time.Now, heartbeats: map[controller.Key]heartbeat{}}
-	p.webhook = controller.NewWebhook(controller.WebhookSettings{
+	p.webhook = controller.NewWebhook(controller.WebhookConfig{
 		Authorize: controller.BearerToken(token), Keys: p.receive, MaxBytes: 4 << 10,
 	})
 	return p
@@ -95,7 +95,8 @@ func (p *probes) reconcile(ctx context.Context, req *controller.Request[*api.Pro
 	err := controller.SetStatus(ctx, req.Runtime, req.Object, func(o *api.Probe) {
 		if fresh {
 			at := metav1.NewMicroTime(beat.at)
-			o.Status.Last, o.Status.Message = &at, beat.message
+			o.Status.Last = &at
+			o.Status.Message = beat.message
 		}
 		alive := controller.False(api.Alive, "Overdue", "no heartbeat within "+o.Spec.Period.Duration.String())
 		if p.alive(o) {

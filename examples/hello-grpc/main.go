@@ -25,9 +25,11 @@ func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) 
 	if err != nil {
 		return nil, err
 	}
-	text, meta, labels := fmt.Sprintf("Hello, %s!", parent.Spec.Who), object{
+	text := fmt.Sprintf("Hello, %s!", parent.Spec.Who)
+	meta := object{
 		"name": req.Parent.Name,
-	}, object{
+	}
+	labels := object{
 		"demo.example.com/name": req.Parent.Name,
 	}
 	server := object{

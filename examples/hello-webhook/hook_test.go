@@ -89,7 +89,7 @@ func start(t *testing.T) string {
 
 func open(t *testing.T, url string) hook.Hook {
 	t.Helper()
-	opened, err := webhook.Open(hook.Settings{Op: hook.Sync, Version: "v2", Field: fmt.Appendf(nil, `{"url":%q}`, url)})
+	opened, err := webhook.Open(hook.Config{Op: hook.Sync, Version: "v2", Field: fmt.Appendf(nil, `{"url":%q}`, url)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -159,7 +159,8 @@ func ensure[C, T actor.Object](ctx actor.Context[T], action string, child C, des
 	switch {
 	case err == nil:
 		copied, _ := present.DeepCopyObject().(C)
-		if desire(copied); equality.Semantic.DeepEqual(present, copied) {
+		desire(copied)
+		if equality.Semantic.DeepEqual(present, copied) {
 			return present, step[T]{}
 		}
 		child = present
@@ -187,7 +188,8 @@ func setReady(conditions *[]metav1.Condition, generation int64, ready bool, mess
 		Type: api.Ready, Status: metav1.ConditionFalse, Reason: "Starting", Message: message, ObservedGeneration: generation,
 	}
 	if ready {
-		c.Status, c.Reason = metav1.ConditionTrue, "Running"
+		c.Status = metav1.ConditionTrue
+		c.Reason = "Running"
 	}
 	meta.SetStatusCondition(conditions, c)
 }

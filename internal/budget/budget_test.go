@@ -43,7 +43,8 @@ func TestWithoutALimitNothingIsRefused(t *testing.T) {
 func TestWithoutALimitIsCounted(t *testing.T) {
 	b := budget.New(0)
 	b.Report(1 << 60)
-	plans, decoding := b.Share(budget.Plans), b.Share(budget.Decoding)
+	plans := b.Share(budget.Plans)
+	decoding := b.Share(budget.Decoding)
 	account := plans.Join(func(int64) { t.Error("an account is shrunk without a limit") })
 	account.Set(1 << 61)
 	plans.Balance()
@@ -243,7 +244,9 @@ func join(s *budget.Share, bytes int64) *holder {
 func TestTheLargestShrink(t *testing.T) {
 	b := budget.New(total)
 	s := b.Share(budget.Sessions)
-	small, large, larger := join(s, 50), join(s, 200), join(s, 300)
+	small := join(s, 50)
+	large := join(s, 200)
+	larger := join(s, 300)
 	s.Balance()
 	if diff := cmp.Diff([][]int64{nil, {175}, {175}}, [][]int64{small.needed, large.needed, larger.needed}); diff != "" {
 		t.Errorf("limits (-want +got):\n%s", diff)

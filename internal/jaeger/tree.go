@@ -91,11 +91,14 @@ func (t *Trace) lines(byParent map[string][]Span, parent, indent string) []line 
 	children := byParent[parent]
 	delete(byParent, parent)
 	for i, s := range children {
-		knot, below := "", ""
+		knot := ""
+		below := ""
 		if parent != "" {
-			knot, below = indent+"├─ ", indent+"│  "
+			knot = indent + "├─ "
+			below = indent + "│  "
 			if i == len(children)-1 {
-				knot, below = indent+"└─ ", indent+"   "
+				knot = indent + "└─ "
+				below = indent + "   "
 			}
 		}
 		lines = append(lines, t.line(s, knot))

@@ -135,7 +135,9 @@ func (a *auditLog) since(file *os.File, mark Mark) ([]Write, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.end == 0 || mark.place < a.begin {
-		a.begin, a.end, a.lines = mark.place, mark.place, nil
+		a.begin = mark.place
+		a.end = mark.place
+		a.lines = nil
 	}
 	if err := a.read(file); err != nil {
 		return nil, err

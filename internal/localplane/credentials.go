@@ -34,7 +34,8 @@ func newAuthority() (*authority, error) {
 		return nil, err
 	}
 	template := template(pkix.Name{CommonName: "hookloop-test-ca"})
-	template.IsCA, template.BasicConstraintsValid = true, true
+	template.IsCA = true
+	template.BasicConstraintsValid = true
 	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -91,7 +92,8 @@ func encode(kind string, der []byte) []byte {
 // makeCredentials writes all certificates, keys, kubeconfigs and the audit policy into the
 // cluster's folder.
 func (c *Cluster) makeCredentials(context.Context) (err error) {
-	if c.ca, err = newAuthority(); err != nil {
+	c.ca, err = newAuthority()
+	if err != nil {
 		return err
 	}
 	files := map[string][]byte{"ca.crt": c.ca.pem, "audit-policy.yaml": []byte(auditPolicy)}
@@ -99,11 +101,13 @@ func (c *Cluster) makeCredentials(context.Context) (err error) {
 		"etcd": {"etcd"}, "etcd-client": {"etcd-client"}, "apiserver": {"kube-apiserver"},
 		"admin": {"admin", "system:masters"}, "controller-manager": {"system:kube-controller-manager"},
 	} {
-		if files[file+".crt"], files[file+".key"], err = c.ca.issue(subject[0], subject[1:]...); err != nil {
+		files[file+".crt"], files[file+".key"], err = c.ca.issue(subject[0], subject[1:]...)
+		if err != nil {
 			return err
 		}
 	}
-	if files["sa.key"], files["sa.pub"], err = signingKey(); err != nil {
+	files["sa.key"], files["sa.pub"], err = signingKey()
+	if err != nil {
 		return err
 	}
 	for name, data := range files {
@@ -112,9 +116,11 @@ func (c *Cluster) makeCredentials(context.Context) (err error) {
 		}
 	}
 	c.admin = c.config()
-	c.admin.CertData, c.admin.KeyData = files["admin.crt"], files["admin.key"]
+	c.admin.CertData = files["admin.crt"]
+	c.admin.KeyData = files["admin.key"]
 	manager := c.config()
-	manager.CertData, manager.KeyData = files["controller-manager.crt"], files["controller-manager.key"]
+	manager.CertData = files["controller-manager.crt"]
+	manager.KeyData = files["controller-manager.key"]
 	if err := WriteKubeconfig(manager, c.path("controller-manager.kubeconfig")); err != nil {
 		return err
 	}

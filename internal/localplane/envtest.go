@@ -37,7 +37,8 @@ func installed(context.Context, Search) (Assets, error) {
 			continue
 		}
 		if assets, err := Folder(dir); err == nil { // an interrupted download has no programs
-			newest, found = v, assets
+			newest = v
+			found = assets
 		}
 	}
 	if newest == nil {

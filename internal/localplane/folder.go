@@ -26,13 +26,15 @@ func (c *Cluster) makeDir(context.Context) (err error) {
 		c.remove = err == nil
 		return err
 	}
-	if c.dir, err = filepath.Abs(c.dir); err != nil {
+	c.dir, err = filepath.Abs(c.dir)
+	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return err
 	}
-	if c.lock, err = lockDir(c.dir); err != nil {
+	c.lock, err = lockDir(c.dir)
+	if err != nil {
 		return fmt.Errorf("folder %s is in use by another control plane: %w", c.dir, err)
 	}
 	for _, name := range leftovers {

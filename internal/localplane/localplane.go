@@ -137,7 +137,8 @@ func (c *Cluster) startEtcd(context.Context) (err error) {
 }
 
 func (c *Cluster) startAPIServer(ctx context.Context) (err error) {
-	if c.APIServer, err = c.run("kube-apiserver", c.assets.APIServer, c.apiServerArgs()); err != nil {
+	c.APIServer, err = c.run("kube-apiserver", c.assets.APIServer, c.apiServerArgs())
+	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -106,7 +106,8 @@ func (a *audit) add(q *request, code int, err error) {
 	a.counts[Count{w.Verb, w.Group, w.Resource, w.Subresource, w.Code}]++
 	if len(a.writes) >= maxAudit {
 		half := len(a.writes) / 2
-		a.writes, a.dropped = append([]Write(nil), a.writes[half:]...), a.dropped+half
+		a.writes = append([]Write(nil), a.writes[half:]...)
+		a.dropped = a.dropped + half
 	}
 	a.writes = append(a.writes, w)
 }

@@ -99,7 +99,8 @@ func (s *Server) serveBuiltins() error {
 		}
 		plural, singular := meta.UnsafeGuessKindToResource(gvk)
 		if plural.Resource == "endpointses" {
-			plural.Resource, singular.Resource = "endpoints", "endpoints"
+			plural.Resource = "endpoints"
+			singular.Resource = "endpoints"
 		}
 		s.add(&resource{
 			gvk: gvk, plural: plural.Resource, singular: singular.Resource, listKind: gvk.Kind + "List",

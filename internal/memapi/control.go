@@ -51,7 +51,8 @@ func (s *Server) fault(q *request) error {
 			continue
 		}
 		if f.Times > 0 {
-			if f.Times--; f.Times == 0 {
+			f.Times--
+			if f.Times == 0 {
 				s.faults = slices.Delete(s.faults, i, i+1)
 			}
 		}

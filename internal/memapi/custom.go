@@ -63,11 +63,13 @@ func newCustomKind(
 	if err := defaulting.PruneDefaults(k.structural); err != nil {
 		return nil, err
 	}
-	if k.values, _, err = crvalidation.NewSchemaValidator(internal.OpenAPIV3Schema); err != nil {
+	k.values, _, err = crvalidation.NewSchemaValidator(internal.OpenAPIV3Schema)
+	if err != nil {
 		return nil, err
 	}
 	if status, ok := internal.OpenAPIV3Schema.Properties["status"]; ok {
-		if k.status, _, err = crvalidation.NewSchemaValidator(&status); err != nil {
+		k.status, _, err = crvalidation.NewSchemaValidator(&status)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -128,7 +130,8 @@ func (k *customKind) validate(ctx context.Context, object, old *unstructured.Uns
 		correlated := common.NewCorrelatedObject(object.Object, old.Object, &model.Structural{Structural: k.structural})
 		errs = crvalidation.ValidateCustomResourceUpdate(nil, object.Object, old.Object, k.values,
 			crvalidation.WithRatcheting(correlated))
-		was, celOptions = old.Object, []cel.Option{cel.WithRatcheting(correlated)}
+		was = old.Object
+		celOptions = []cel.Option{cel.WithRatcheting(correlated)}
 	}
 	errs = append(errs, k.scale.validate(object)...)
 	errs = append(errs, objectmeta.Validate(nil, object.Object, k.structural, false)...)

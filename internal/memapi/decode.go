@@ -96,7 +96,8 @@ func (s *Server) readBuiltin(r *resource, body []byte) (*unstructured.Unstructur
 	typed, gvk, err := serializer.Decode(body, &r.gvk, nil)
 	var problems []error
 	if strict, ok := runtime.AsStrictDecodingError(err); ok && typed != nil {
-		problems, err = strict.Errors(), nil
+		problems = strict.Errors()
+		err = nil
 	}
 	if err != nil {
 		return nil, nil, unreadable(r, gvk, err)

@@ -111,7 +111,8 @@ func (s *Server) erase(q *request, old *stored, o *metav1.DeleteOptions) (*store
 	}
 	left := old
 	if !sameContent(object, old.object) {
-		if left, err = s.save(q, old, object); err != nil {
+		left, err = s.save(q, old, object)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -139,7 +139,8 @@ func (r *resource) discovered() apidiscoveryv2.APIResourceDiscovery {
 	for _, sub := range r.subresources() {
 		group, version, name := r.responseKind(sub)
 		if version == "" {
-			group, version = r.gvk.Group, r.gvk.Version
+			group = r.gvk.Group
+			version = r.gvk.Version
 		}
 		d.Subresources = append(d.Subresources, apidiscoveryv2.APISubresourceDiscovery{
 			Subresource: sub, ResponseKind: kind(group, version, name), Verbs: r.verbs(sub),

@@ -52,7 +52,8 @@ func (s *Server) changed(o *stored) error {
 			return err
 		}
 	}
-	if o = s.objects[o.object.GetUID()]; o == nil || len(o.object.GetOwnerReferences()) == 0 {
+	o = s.objects[o.object.GetUID()]
+	if o == nil || len(o.object.GetOwnerReferences()) == 0 {
 		return nil
 	}
 	return s.attend(o)
@@ -96,7 +97,8 @@ func (s *Server) dependentsOf(owner types.UID) []types.UID {
 		found = append(found, uid)
 	}
 	slices.SortFunc(found, func(a, b types.UID) int {
-		x, y := s.objects[a], s.objects[b]
+		x := s.objects[a]
+		y := s.objects[b]
 		if x == nil || y == nil || x.collection == y.collection && x.key() == y.key() {
 			return 0
 		}
@@ -166,7 +168,9 @@ func (s *Server) attend(o *stored) error {
 	if o.object.GetDeletionTimestamp() != nil || len(o.object.GetOwnerReferences()) == 0 {
 		return nil
 	}
-	gone, kept, waiting := map[types.UID]bool{}, false, false
+	gone := map[types.UID]bool{}
+	kept := false
+	waiting := false
 	for _, reference := range o.object.GetOwnerReferences() {
 		owner := s.objects[reference.UID]
 		switch {

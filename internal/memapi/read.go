@@ -134,9 +134,11 @@ func (s *Server) list(q *request) (*answer, error) {
 		return nil, err
 	}
 	var out bytes.Buffer
-	apiVersion, kind := q.resource.gvk.GroupVersion().String(), q.resource.listKind
+	apiVersion := q.resource.gvk.GroupVersion().String()
+	kind := q.resource.listKind
 	if metadataOnly(q.http) {
-		apiVersion, kind = "meta.k8s.io/v1", "PartialObjectMetadataList"
+		apiVersion = "meta.k8s.io/v1"
+		kind = "PartialObjectMetadataList"
 	}
 	metadata, err := page.listMeta(q.resource)
 	if err != nil {

@@ -24,11 +24,13 @@ type selection struct {
 func newSelection(q *request, o *metav1.ListOptions) (selection, error) {
 	s := selection{resource: q.resource, namespace: q.Namespace}
 	var err error
-	if s.labels, err = labels.Parse(o.LabelSelector); err != nil {
+	s.labels, err = labels.Parse(o.LabelSelector)
+	if err != nil {
 		return s, apierrors.NewBadRequest(fmt.Sprintf("unable to parse requirement: %v", strings.TrimPrefix(
 			err.Error(), "unable to parse requirement: ")))
 	}
-	if s.fields, err = fields.ParseSelector(o.FieldSelector); err != nil {
+	s.fields, err = fields.ParseSelector(o.FieldSelector)
+	if err != nil {
 		return s, apierrors.NewBadRequest(err.Error())
 	}
 	if q.Name != "" { // a watch of one object, in the old form

@@ -26,7 +26,8 @@ func (s *Server) fill(q *request) error {
 	}
 	s.filling.Lock()
 	defer s.filling.Unlock()
-	if r = s.unfilled(q); r == nil { // another request was faster
+	r = s.unfilled(q)
+	if r == nil { // another request was faster
 		return nil
 	}
 	objects, err := s.options.Source.List(q.Context, r.gvr())

@@ -128,7 +128,8 @@ func (s *Server) remove(old *stored) *stored {
 
 // record appends an event and drops the oldest ones.
 func (s *Server) record(c *collection, e event) {
-	c.events, c.latest = append(c.events, e), e.version
+	c.events = append(c.events, e)
+	c.latest = e.version
 	if surplus := len(c.events) - s.options.History; surplus > 0 {
 		c.forget(surplus)
 	}

@@ -68,7 +68,8 @@ func (s strategy) PrepareForCreate(_ context.Context, o runtime.Object) {
 
 // PrepareForUpdate keeps what the request must not change, and counts generations.
 func (s strategy) PrepareForUpdate(_ context.Context, o, was runtime.Object) {
-	object, old := o.(*unstructured.Unstructured), was.(*unstructured.Unstructured)
+	object := o.(*unstructured.Unstructured)
+	old := was.(*unstructured.Unstructured)
 	switch {
 	case s.subresource == "status":
 		s.keepAllButStatus(object, old)
@@ -149,7 +150,8 @@ func (s strategy) Validate(ctx context.Context, o runtime.Object) field.ErrorLis
 
 // ValidateUpdate validates an update.
 func (s strategy) ValidateUpdate(ctx context.Context, o, was runtime.Object) field.ErrorList {
-	object, old := o.(*unstructured.Unstructured), was.(*unstructured.Unstructured)
+	object := o.(*unstructured.Unstructured)
+	old := was.(*unstructured.Unstructured)
 	errs := validation.ValidateObjectMetaAccessorUpdate(object, old, field.NewPath("metadata"))
 	switch {
 	case s.resource.custom == nil:

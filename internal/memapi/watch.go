@@ -100,7 +100,8 @@ func (w *watcher) resume(version uint64) {
 		w.gone(version, c.forgotten)
 		return
 	}
-	w.position, w.delivered = c.first, version
+	w.position = c.first
+	w.delivered = version
 	for _, e := range c.events {
 		if e.version > version {
 			break
@@ -167,7 +168,8 @@ func (w *watcher) take() ([]byte, error) {
 		w.position++
 	}
 	if w.bookmark {
-		w.bookmark, w.delivered = false, w.server.version
+		w.bookmark = false
+		w.delivered = w.server.version
 		w.writeBookmark(&out, w.server.version, nil)
 	}
 	return out.Bytes(), nil
@@ -175,7 +177,8 @@ func (w *watcher) take() ([]byte, error) {
 
 // event writes the frame of an event, from the view of the watch's selectors.
 func (w *watcher) event(out *bytes.Buffer, e event) {
-	before, after := w.selection.matches(e.old), w.selection.matches(e.now)
+	before := w.selection.matches(e.old)
+	after := w.selection.matches(e.now)
 	switch {
 	case before && after:
 		w.frame(out, watch.Modified, e.now)

@@ -118,7 +118,8 @@ func (s *Server) save(q *request, old *stored, object *unstructured.Unstructured
 
 // discard removes an object unless the request is a dry run.
 func (s *Server) discard(q *request, old *stored) {
-	q.before, q.after = old, nil
+	q.before = old
+	q.after = nil
 	if !q.dryRun {
 		s.remove(old)
 	}
@@ -253,7 +254,8 @@ func (s *Server) replace(
 		return &stored{object: object, collection: old.collection}, nil
 	}
 	if reflect.DeepEqual(object.Object, live.Object) {
-		q.before, q.after = old, old
+		q.before = old
+		q.after = old
 		return old, nil
 	}
 	return s.save(q, old, object)

@@ -87,7 +87,9 @@ func (p *Process) start() error {
 	if err := <-started; err != nil {
 		return fmt.Errorf("%s: %w", p.spec.Name, err)
 	}
-	p.command, p.done, p.err = command, done, nil
+	p.command = command
+	p.done = done
+	p.err = nil
 	return nil
 }
 

@@ -13,16 +13,16 @@ import (
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/act"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/observe/composite"
 	"github.com/hookloop/hookloop/engine/internal/pipeline"
 	"github.com/hookloop/hookloop/engine/internal/report"
 	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
+	"github.com/hookloop/hookloop/engine/object"
+	sdk "github.com/hookloop/hookloop/sdk/go/hook"
 	"github.com/hookloop/hookloop/transports/grpc"
 	"github.com/hookloop/hookloop/transports/webhook"
-	sdk "github.com/hookloop/hookloop/sdk/go/hook"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -177,13 +177,13 @@ func newPipeline(b testing.TB, w *world, h *hook.Opened, heard *silent) *pipelin
 		b.Fatal(err)
 	}
 	tracer := noop.NewTracerProvider().Tracer("bench")
-	writer, err := act.NewWriter(act.Settings{
+	writer, err := act.NewWriter(act.Config{
 		Config: &rest.Config{Host: "http://127.0.0.1:1"}, Tracer: tracer, Meter: heard, Clock: clock.RealClock{},
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	return pipeline.New(pipeline.Settings{
+	return pipeline.New(pipeline.Config{
 		Name:       "composite/web",
 		Controller: declared,
 		Parents:    []object.Resource{parents},
@@ -205,7 +205,8 @@ func newPipeline(b testing.TB, w *world, h *hook.Opened, heard *silent) *pipelin
 // parent.
 func newSync(b testing.TB, h *hook.Opened) func() {
 	b.Helper()
-	w, heard := converged(b), &silent{}
+	w := converged(b)
+	heard := &silent{}
 	p := newPipeline(b, w, h, heard)
 	item := queue.Item[hook.Key]{
 		Key: hook.ParentKey(w.parent.Ref()), Count: 1,
@@ -266,7 +267,8 @@ func openGRPC(b testing.TB, mode string, a *hook.Answer) *hook.Opened {
 	for _, child := range a.Children {
 		response.Children = append(response.Children, sdk.Child{Object: child})
 	}
-	address, ended := make(chan net.Addr, 1), make(chan error, 1)
+	address := make(chan net.Addr, 1)
+	ended := make(chan error, 1)
 	ctx, stop := context.WithCancel(context.Background())
 	o := sdk.ServeOptions{Listening: func(at net.Addr) { address <- at }}
 	o.Listen, o.Log = "127.0.0.1:0", slog.New(slog.DiscardHandler)
@@ -293,7 +295,7 @@ func openGRPC(b testing.TB, mode string, a *hook.Answer) *hook.Opened {
 // open opens a hook until the test ends.
 func open(b testing.TB, opener hook.Opener, field string) *hook.Opened {
 	b.Helper()
-	h, err := opener(hook.Settings{
+	h, err := opener(hook.Config{
 		ControllerKind: "CompositeController", ControllerName: "web", Op: hook.Sync, Version: "v1",
 		Field: json.RawMessage(field),
 	})

@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/act"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/report"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 )
@@ -66,9 +66,11 @@ func (s *storing) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		s.version++
-		was, is := fmt.Sprintf(`"resourceVersion":%q`, o.ResourceVersion()), fmt.Sprintf(`"resourceVersion":"%d"`, s.version)
+		was := fmt.Sprintf(`"resourceVersion":%q`, o.ResourceVersion())
+		is := fmt.Sprintf(`"resourceVersion":"%d"`, s.version)
 		body = bytes.Replace(body, []byte(was), []byte(is), 1)
-		if s.stored, err = object.Decode(body); err != nil {
+		s.stored, err = object.Decode(body)
+		if err != nil {
 			return nil, err
 		}
 	} else {
@@ -86,7 +88,8 @@ func (s source) View(r object.Resource) (view.View, error) { return s[r].View() 
 // first one repairs the child, the second one finds no difference.
 func newEdit(b testing.TB, n int, open func(testing.TB, *hook.Answer) *hook.Opened) func() {
 	b.Helper()
-	w, heard := converged(b), &silent{}
+	w := converged(b)
+	heard := &silent{}
 	same := &hook.Answer{Status: json.RawMessage(`{"ready":3}`)}
 	children := make([]*object.Object, n)
 	for i := range n {
@@ -99,7 +102,7 @@ func newEdit(b testing.TB, n int, open func(testing.TB, *hook.Answer) *hook.Open
 	p := newPipeline(b, w, open(b, same), heard)
 	p.Reader = s
 	server := &storing{parent: w.parent.Raw(), version: n + 2}
-	writer, err := act.NewWriter(act.Settings{
+	writer, err := act.NewWriter(act.Config{
 		Config: &rest.Config{Host: "http://127.0.0.1:1", QPS: -1, Transport: server},
 		Tracer: p.Tracer, Meter: heard, Clock: clock.RealClock{},
 	})

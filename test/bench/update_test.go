@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/act"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/report"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -48,7 +48,9 @@ func accepted(r *http.Request, body []byte) *http.Response {
 // children and the parent's status. The observed objects stay as they are.
 func newUpdate(b testing.TB) func() {
 	b.Helper()
-	w, heard, round := converged(b), &silent{}, 0
+	w := converged(b)
+	heard := &silent{}
+	round := 0
 	ask := func(context.Context, *hook.Question) (*hook.Answer, error) {
 		round++
 		a := &hook.Answer{Status: json.RawMessage(fmt.Sprintf(`{"ready":%d}`, round+3))}
@@ -59,7 +61,7 @@ func newUpdate(b testing.TB) func() {
 		return a, nil
 	}
 	p := newPipeline(b, w, &hook.Opened{Hook: hook.Func(ask), Address: "inproc:web"}, heard)
-	writer, err := act.NewWriter(act.Settings{
+	writer, err := act.NewWriter(act.Config{
 		Config: &rest.Config{Host: "http://127.0.0.1:1", QPS: -1, Transport: accepting{slices.Clone(w.parent.Raw())}},
 		Tracer: p.Tracer, Meter: heard, Clock: clock.RealClock{},
 	})

@@ -31,7 +31,8 @@ func TestIdentities(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	jane, robot := kubernetes.NewForConfigOrDie(user), kubernetes.NewForConfigOrDie(account)
+	jane := kubernetes.NewForConfigOrDie(user)
+	robot := kubernetes.NewForConfigOrDie(account)
 	for name, client := range map[string]kubernetes.Interface{
 		`User "jane"`: jane, `User "system:serviceaccount:default:robot"`: robot,
 	} {

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"github.com/hookloop/hookloop/internal/localplane"
 	"k8s.io/client-go/rest"
@@ -41,7 +40,8 @@ func New(ctx context.Context, o Options) (*Cluster, error) {
 	assets := localplane.One(o.Program)
 	if o.Program == "" {
 		var err error
-		if assets, err = localplane.Find(ctx, localplane.Search{Built: Built(), Complete: true}); err != nil {
+		assets, err = localplane.Find(ctx, localplane.Search{Built: Built(), Complete: true})
+		if err != nil {
 			return nil, err
 		}
 	} else if _, err := os.Stat(o.Program); err != nil {
@@ -53,10 +53,23 @@ func New(ctx context.Context, o Options) (*Cluster, error) {
 // Built returns the path of the control plane program that the Makefile builds.
 func Built() string { return filepath.Join(Root(), ".cache", "bin", "controlplane") }
 
-// Root returns the repository's folder.
+// Root returns the repository's folder: the nearest folder above the working directory that holds
+// buf.gen.yaml. Tests run in the folder of their package, programs in the root.
 func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+	dir, err := os.Getwd()
+	if err != nil {
+		panic(err) // the working directory of a test was removed
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "buf.gen.yaml")); err == nil {
+			return dir
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			panic("no folder above the working directory is the repository; run tests and programs inside it")
+		}
+		dir = parent
+	}
 }
 
 // FreePorts returns n TCP ports that are free on loopback.

@@ -85,7 +85,8 @@ func (g *Group) Killed() (int, error) {
 func (g *Group) Close() error {
 	var err error
 	for range 100 { // the kernel takes a moment to remove the last process
-		if err = os.Remove(g.dir); err == nil {
+		err = os.Remove(g.dir)
+		if err == nil {
 			return nil
 		}
 		time.Sleep(20 * time.Millisecond)

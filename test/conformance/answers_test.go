@@ -11,19 +11,19 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
-	"github.com/hookloop/hookloop/engine/internal/observe/composite"
 	"github.com/hookloop/hookloop/engine/internal/ask/customize"
+	"github.com/hookloop/hookloop/engine/internal/observe/composite"
 	"github.com/hookloop/hookloop/engine/internal/observe/decorator"
-	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
-	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
+	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
 	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
-	"github.com/hookloop/hookloop/transports/webhook"
+	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/transports/webhook"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
@@ -142,7 +142,8 @@ func compositeOf(t *testing.T, declared []string, parent *object.Object) shape.S
 	t.Helper()
 	yes := true
 	c := &v1alpha1.CompositeController{ObjectMeta: metav1.ObjectMeta{Name: "table"}}
-	c.Spec.GenerateSelector, c.Spec.Hooks = &yes, &v1alpha1.CompositeHooks{Sync: &v1alpha1.Hook{}}
+	c.Spec.GenerateSelector = &yes
+	c.Spec.Hooks = &v1alpha1.CompositeHooks{Sync: &v1alpha1.Hook{}}
 	c.Spec.ChildResources = make([]v1alpha1.ChildResourceRule, len(declared))
 	custom := func(r object.Resource) bool { return r.GVK == parent.GVK() }
 	shape, err := composite.New(parent, c,
@@ -192,7 +193,7 @@ func webhookOf(t *testing.T, answer []byte) *hook.Opened {
 	}))
 	t.Cleanup(server.Close)
 	opened, err := webhook.Open(
-		hook.Settings{Op: hook.Sync, Version: "v2", Field: encode(t, map[string]string{"url": server.URL, "timeout": "60s"})})
+		hook.Config{Op: hook.Sync, Version: "v2", Field: encode(t, map[string]string{"url": server.URL, "timeout": "60s"})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,12 +208,12 @@ func webhookOf(t *testing.T, answer []byte) *hook.Opened {
 // customizer reads related objects from an API server without objects.
 func customizer(t *testing.T) *customize.Customizer {
 	t.Helper()
-	objects, err := cache.New(cache.Settings{Config: cachetest.New(t).Config()})
+	objects, err := cache.New(cache.Config{Config: cachetest.New(t).Config()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(objects.Close)
-	c := customize.New(customize.Settings{
+	c := customize.New(customize.Config{
 		Kind: hook.Composite, Cache: objects, Discovery: served{}, Clock: clock.RealClock{},
 		Enqueue: func(hook.Key, *object.Object) {},
 	})

@@ -29,9 +29,11 @@ var programs = map[string]func() *cobra.Command{
 }
 
 func main() {
-	name, args := filepath.Base(os.Args[0]), os.Args[1:]
+	name := filepath.Base(os.Args[0])
+	args := os.Args[1:]
 	if _, ok := programs[name]; !ok && len(args) > 0 {
-		name, args = args[0], args[1:]
+		name = args[0]
+		args = args[1:]
 	}
 	program, ok := programs[name]
 	if !ok {

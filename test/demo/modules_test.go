@@ -27,7 +27,8 @@ func TestHookSharesVersions(t *testing.T) {
 		}
 		return all
 	}
-	engine, hook := versions(".", "./cmd/hookloop"), versions("examples/hello-grpc", ".", "-tags", "otlp")
+	engine := versions(".", "./cmd/hookloop")
+	hook := versions("examples/hello-grpc", ".", "-tags", "otlp")
 	if hook["google.golang.org/grpc"] == "" {
 		t.Fatal("the hook does not link gRPC, expected modules of both")
 	}

@@ -39,7 +39,8 @@ type place struct {
 func openPlace(ctx context.Context, file, dir string) (*place, error) {
 	p := &place{kubeconfig: filepath.Join(dir, "kubeconfig"), namespace: fmt.Sprintf("hookloop-demo-%d", os.Getpid())}
 	var err error
-	if p.kubectl, err = findKubectl(); err != nil {
+	p.kubectl, err = findKubectl()
+	if err != nil {
 		return p, err
 	}
 	host, err := p.copyKubeconfig(file)

@@ -41,7 +41,8 @@ type stage struct {
 func open(ctx context.Context) (*stage, error) {
 	s := &stage{}
 	var err error
-	if s.program, err = findHookloop(); err != nil {
+	s.program, err = findHookloop()
+	if err != nil {
 		return s, err
 	}
 	type act struct {
@@ -97,7 +98,8 @@ func (s *stage) findAssets(ctx context.Context) (err error) {
 }
 
 func (s *stage) startCluster(ctx context.Context) (err error) {
-	if s.dir, err = os.MkdirTemp("", "hookloop-demo-"); err != nil {
+	s.dir, err = os.MkdirTemp("", "hookloop-demo-")
+	if err != nil {
 		return err
 	}
 	crds := []string{filepath.Join(cluster.Root(), "manifests", "crds")}
@@ -116,7 +118,8 @@ func (s *stage) startCluster(ctx context.Context) (err error) {
 
 // usePlace prepares the cluster that the user names.
 func (s *stage) usePlace(ctx context.Context) (err error) {
-	if s.dir, err = os.MkdirTemp("", "hookloop-demo-"); err != nil {
+	s.dir, err = os.MkdirTemp("", "hookloop-demo-")
+	if err != nil {
 		return err
 	}
 	if err := os.Mkdir(s.controllers(), 0o700); err != nil {
@@ -147,7 +150,7 @@ func (s *stage) serve(ctx context.Context, flags ...string) error {
 	if err != nil {
 		return err
 	}
-	s.engine, err = serve.Start(ctx, serve.Settings{
+	s.engine, err = serve.Start(ctx, serve.Config{
 		Kubeconfig: s.kubeconfig(), Program: s.program, Flags: flags, Log: log,
 		Env: append(s.traces.ports.Env(), "OTEL_BSP_SCHEDULE_DELAY=200", "OTEL_SERVICE_NAME=hookloop"),
 	})

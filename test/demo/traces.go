@@ -41,7 +41,8 @@ func openTraces(ctx context.Context) (*traces, error) {
 	go func() {
 		defer close(t.ready)
 		if t.built {
-			if program, t.err = buildJaeger(ctx); t.err != nil {
+			program, t.err = buildJaeger(ctx)
+			if t.err != nil {
 				return
 			}
 		}
@@ -110,7 +111,8 @@ func (t *traces) close() error {
 func controlPlane(ctx context.Context) error {
 	build := exec.CommandContext(ctx, "test/controlplane/build.sh")
 	build.Dir = cluster.Root()
-	build.Stdout, build.Stderr = os.Stdout, os.Stderr
+	build.Stdout = os.Stdout
+	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		return errors.Join(errors.New("the build of the control plane failed"), err)
 	}

@@ -18,20 +18,24 @@ type block struct {
 func blocks(text string) []block {
 	var found []block
 	var current *block
-	before, ended := "", true
+	before := ""
+	ended := true
 	for i, line := range strings.Split(text, "\n") {
 		switch {
 		case current == nil && strings.HasPrefix(line, "```"):
 			current = &block{line: i + 2, language: strings.TrimPrefix(line, "```"), before: before}
 		case current != nil && line == "```":
 			found = append(found, *current)
-			current, before, ended = nil, "", true
+			current = nil
+			before = ""
+			ended = true
 		case current != nil:
 			current.lines = append(current.lines, line)
 		case strings.TrimSpace(line) == "":
 			ended = true
 		case ended:
-			before, ended = line, false
+			before = line
+			ended = false
 		default:
 			before += " " + line
 		}

@@ -28,7 +28,8 @@ type session struct {
 // newSession starts a shell in a folder. Its processes form a group, which close ends.
 func newSession(ctx context.Context, dir string, env []string) (*session, error) {
 	command := exec.CommandContext(ctx, "bash")
-	command.Dir, command.Env = dir, env
+	command.Dir = dir
+	command.Env = env
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.WaitDelay = 10 * time.Second
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
@@ -37,7 +38,8 @@ func newSession(ctx context.Context, dir string, env []string) (*session, error)
 		return nil, err
 	}
 	pipe, writer := io.Pipe()
-	command.Stdout, command.Stderr = writer, writer
+	command.Stdout = writer
+	command.Stderr = writer
 	if err := command.Start(); err != nil {
 		return nil, err
 	}

@@ -66,7 +66,8 @@ func newReader(t *testing.T) *reader {
 	var there, back []string
 	for i, shown := range []string{"8080", "8081", "9999"} {
 		free := fmt.Sprint(ports[i])
-		there, back = append(there, shown, free), append(back, free, shown)
+		there = append(there, shown, free)
+		back = append(back, free, shown)
 	}
 	r := &reader{dir: t.TempDir(), ports: strings.NewReplacer(there...), real: strings.NewReplacer(back...)}
 	bin := t.TempDir()

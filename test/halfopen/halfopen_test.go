@@ -27,14 +27,14 @@ import (
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/protocol/grpctest"
 	"github.com/hookloop/hookloop/internal/protocol/tlstest"
+	"github.com/hookloop/hookloop/sdk/go/hook"
+	"github.com/hookloop/hookloop/test/silentproxy"
 	"github.com/hookloop/hookloop/transports/codec"
 	"github.com/hookloop/hookloop/transports/gateway"
 	"github.com/hookloop/hookloop/transports/gateway/internal/auth"
 	"github.com/hookloop/hookloop/transports/grpc"
 	"github.com/hookloop/hookloop/transports/internal/stream"
 	"github.com/hookloop/hookloop/transports/webhook"
-	"github.com/hookloop/hookloop/sdk/go/hook"
-	"github.com/hookloop/hookloop/test/silentproxy"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
@@ -84,7 +84,8 @@ func eventually(t *testing.T, h enginehook.Hook) error {
 	t.Helper()
 	var err error
 	for range 60 {
-		if _, err = ask(t, h); err == nil {
+		_, err = ask(t, h)
+		if err == nil {
 			return nil
 		}
 		time.Sleep(time.Second)
@@ -125,8 +126,8 @@ func opened(t *testing.T, h *enginehook.Opened, err error) *enginehook.Opened {
 	return h
 }
 
-func settings(field string) enginehook.Settings {
-	return enginehook.Settings{
+func settings(field string) enginehook.Config {
+	return enginehook.Config{
 		ControllerKind: "CompositeController",
 		ControllerName: "hello",
 		Op:             enginehook.Sync,
@@ -141,11 +142,13 @@ func overHTTP(t *testing.T, second bool) (*enginehook.Opened, *silentproxy.Proxy
 		_, _ = io.WriteString(w, `{"status":{},"children":[]}`)
 	}))
 	server.EnableHTTP2 = second
-	scheme, trust := "http", ""
+	scheme := "http"
+	trust := ""
 	if second {
 		server.StartTLS()
 		pool := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-		scheme, trust = "https", fmt.Sprintf(`,"caBundle":{"inline":%q}`, pool)
+		scheme = "https"
+		trust = fmt.Sprintf(`,"caBundle":{"inline":%q}`, pool)
 	} else {
 		server.Start()
 	}
@@ -226,7 +229,9 @@ func serving(
 
 // throughGateway connects to a hook that dials in with a client certificate.
 func throughGateway(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) {
-	own, clients, dir := tlstest.NewAuthority(t), tlstest.NewAuthority(t), t.TempDir()
+	own := tlstest.NewAuthority(t)
+	clients := tlstest.NewAuthority(t)
+	dir := t.TempDir()
 	file := func(name string, data []byte) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, data, 0o600); err != nil {
@@ -235,11 +240,11 @@ func throughGateway(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) {
 		return path
 	}
 	certificate, key := own.Issue("gateway")
-	guard, err := auth.New(auth.Settings{Client: allowing(), Audience: "hookloop", Clock: clock.RealClock{}})
+	guard, err := auth.New(auth.Config{Client: allowing(), Audience: "hookloop", Clock: clock.RealClock{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := guard.NewServer(auth.ServerSettings{
+	server, err := guard.NewServer(auth.ServerConfig{
 		TLS: auth.TLS{
 			Certificate: file("tls.crt", certificate),
 			Key:         file("tls.key", key),
@@ -250,7 +255,7 @@ func throughGateway(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := gateway.New(gateway.Settings{Guard: guard, Clock: clock.RealClock{}})
+	g := gateway.New(gateway.Config{Guard: guard, Clock: clock.RealClock{}})
 	streamv1.RegisterGatewayServiceServer(server, g)
 	proxy := between(t, grpctest.Serve(t, server))
 	certificate, key = clients.Issue("laptop")

@@ -17,9 +17,9 @@ import (
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/protocol/grpctest"
 	"github.com/hookloop/hookloop/internal/protocol/tlstest"
-	"github.com/hookloop/hookloop/transports/gateway/internal/auth"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
+	"github.com/hookloop/hookloop/transports/gateway/internal/auth"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -91,7 +91,7 @@ func open(t *testing.T, clients []byte) *door {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.guard, err = auth.New(auth.Settings{
+	d.guard, err = auth.New(auth.Config{
 		Client: client, Audience: auth.DefaultAudience, Clock: clock.RealClock{}, Recheck: 50 * time.Millisecond,
 	})
 	if err != nil {
@@ -110,7 +110,7 @@ func open(t *testing.T, clients []byte) *door {
 			t.Fatal(err)
 		}
 	}
-	d.listen(t, auth.ServerSettings{TLS: files, Log: d.logger()})
+	d.listen(t, auth.ServerConfig{TLS: files, Log: d.logger()})
 	return d
 }
 
@@ -134,7 +134,7 @@ func (d *door) logger() logr.Logger {
 	}, funcr.Options{Verbosity: 10})
 }
 
-func (d *door) listen(t *testing.T, s auth.ServerSettings) {
+func (d *door) listen(t *testing.T, s auth.ServerConfig) {
 	t.Helper()
 	server, err := d.guard.NewServer(s)
 	if err != nil {
@@ -230,7 +230,8 @@ func (d *door) attach(
 func TestDialInWithToken(t *testing.T) {
 	d := open(t, nil)
 	d.Apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: laptop, namespace: $NS}}")
-	client, token := d.dial(t), tokenOf(d.Kit, "hookloop")
+	client := d.dial(t)
+	token := tokenOf(d.Kit, "hookloop")
 	ctx := bearing(t, token)
 	refusal := d.Expand(
 		`User "system:serviceaccount:$NS:laptop" cannot serve resource "hookworkers" in API group "metacontroller.k8s.io" ` +
@@ -262,7 +263,8 @@ func TestDialInWithToken(t *testing.T) {
 func TestDialInWithAnotherToken(t *testing.T) {
 	d := open(t, nil)
 	d.grant(t)
-	client, good := d.dial(t), bearing(t, tokenOf(d.Kit, "hookloop"))
+	client := d.dial(t)
+	good := bearing(t, tokenOf(d.Kit, "hookloop"))
 	d.awaitCall(good, client, codes.OK, "")
 	for name, ctx := range map[string]context.Context{
 		"another audience": bearing(t, tokenOf(d.Kit, "https://kubernetes.default.svc")),

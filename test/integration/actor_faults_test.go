@@ -87,7 +87,8 @@ func TestActorOfAnObjectThatIsDeletedInMidAction(t *testing.T) {
 	t.Parallel()
 	k := kit.New(t)
 	actorCRD(k, "Volume")
-	started, release := make(chan struct{}), make(chan struct{})
+	started := make(chan struct{})
+	release := make(chan struct{})
 	free := sync.OnceFunc(func() { close(release) })
 	running := runActors(k, volumes(func() {
 		close(started)

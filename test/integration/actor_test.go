@@ -58,8 +58,9 @@ func runActors(k *kit.Kit, declared ...controller.Declared) *actors {
 	a := &actors{spans: tracetest.NewInMemoryExporter(), registry: prometheus.NewRegistry()}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(a.spans))
 	config := rest.CopyConfig(k.Cluster.Admin())
-	config.UserAgent, config.QPS = "hookloop/actors", -1
-	process, err := host.New(k.Context(), host.Settings{Config: config, Component: "hookloop",
+	config.UserAgent = "hookloop/actors"
+	config.QPS = -1
+	process, err := host.New(k.Context(), host.Config{Config: config, Component: "hookloop",
 		DiscoveryInterval: time.Second, Host: host.Host{
 			Tracer: provider.Tracer("test"), Scheme: actorScheme(k.Group), Workers: 2, ClusterUID: "test",
 			Sampled: func(trace.TraceID) bool { return true }, Registry: a.registry,

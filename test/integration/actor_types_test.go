@@ -169,7 +169,8 @@ func (a tierActor[T]) Observe(ctx actor.Context[T]) (*actor.Action[T], error) {
 	if config.Data["size"] != fmt.Sprint(t.Spec.Size) {
 		return actor.Do("Resize", a.resize), nil
 	}
-	t.Status.Endpoint, t.Status.Size = t.Name+":6001", t.Spec.Size
+	t.Status.Endpoint = t.Name + ":6001"
+	t.Status.Size = t.Spec.Size
 	setReady(t, config.Data["ready"] == "true")
 	return nil, nil
 }
@@ -184,7 +185,8 @@ func (a tierActor[T]) createConfig(ctx actor.Context[T]) error {
 	}
 	if a.endpoint != nil {
 		var err error
-		if endpoint, err = a.endpoint(ctx); err != nil {
+		endpoint, err = a.endpoint(ctx)
+		if err != nil {
 			return err
 		}
 	}
@@ -234,7 +236,9 @@ func setReady(t *tier, ready bool) {
 	c := metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Starting", Message: "it starts",
 		ObservedGeneration: t.Generation}
 	if ready {
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "Running", "it runs"
+		c.Status = metav1.ConditionTrue
+		c.Reason = "Running"
+		c.Message = "it runs"
 	}
 	meta.SetStatusCondition(&t.Status.Conditions, c)
 }
@@ -254,7 +258,9 @@ func (a clusterActor) Observe(ctx actor.Context[*matrixOne]) (*actor.Action[*mat
 
 func (clusterActor) sync(ctx actor.Context[*matrixOne]) error {
 	size := ctx.Target.Spec.Size
-	logs, dn, cn := &logService{}, &dnGroup{}, &cnGroup{}
+	logs := &logService{}
+	dn := &dnGroup{}
+	cn := &cnGroup{}
 	for _, o := range []tiered{logs, dn, cn} {
 		o.SetNamespace(ctx.Target.Namespace)
 		o.SetName(ctx.Target.Name)
@@ -266,7 +272,8 @@ func (clusterActor) sync(ctx actor.Context[*matrixOne]) error {
 		return err
 	}
 	if err := actor.CreateOrUpdateChild(ctx, dn, func(o *dnGroup) error {
-		o.Spec.Size, o.Deps.LogService = size, logs
+		o.Spec.Size = size
+		o.Deps.LogService = logs
 		return nil
 	}); err != nil {
 		return err

@@ -130,7 +130,8 @@ func serveAnswerer(t *testing.T) answerer {
 		mu.Unlock()
 		return answerSDK(r)
 	}
-	at, ended := make(chan net.Addr, 1), make(chan error, 1)
+	at := make(chan net.Addr, 1)
+	ended := make(chan error, 1)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	go func() {
 		options := hook.ServeOptions{Listen: "127.0.0.1:0", Listening: func(a net.Addr) { at <- a }}
@@ -202,7 +203,8 @@ func (a specAnswer) desired() []hook.Child {
 		}
 		for _, s := range a.ChildStates {
 			if s.Kind == o.GetKind() && s.Name == o.GetName() {
-				children[i].Ready, children[i].DependsOn = s.Ready, s.DependsOn
+				children[i].Ready = s.Ready
+				children[i].DependsOn = s.DependsOn
 			}
 		}
 	}

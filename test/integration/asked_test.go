@@ -90,8 +90,10 @@ func TestNoQuestionWithoutAChange(t *testing.T) {
 	before := 0
 	for round, quiet := 0, 0; quiet < 3; round++ { // until all events of the round have come
 		settled(fmt.Sprint("update-", round))
-		if quiet++; len(seen.of("web")) != before {
-			before, quiet = len(seen.of("web")), 0
+		quiet++
+		if len(seen.of("web")) != before {
+			before = len(seen.of("web"))
+			quiet = 0
 		}
 	}
 	const forgotten = "{metadata: {managedFields: [{}]}}"

@@ -113,7 +113,8 @@ func (b *blast) refused(c kit.Composite, reasons ...string) {
 	k := kit.New(b.T)
 	c.Labels = b.labels
 	k.CRD("Web", "Namespaced")
-	c.Parent, c.Children = "webs", []string{"v1/configmaps InPlace"}
+	c.Parent = "webs"
+	c.Children = []string{"v1/configmaps InPlace"}
 	c.Timeout = "60s" // a bomb is much work for the hook, which shares the machine
 	for i := range 5 {
 		k.Apply(parent(fmt.Sprintf("web-%d", i)))
@@ -249,7 +250,8 @@ func grpcBombs() []bomb {
 			address := serveRaw(b.T, response())
 			b.refused(kit.Composite{Sync: "grpc:" + address}, tooMuch...)
 		}}, bomb{"stream: " + name, func(b *blast) {
-			h, envelope := serveFaulty(b.T), response()
+			h := serveFaulty(b.T)
+			envelope := response()
 			h.everyone = true
 			h.turn(answering(func(a *streamv1.Answer) []*streamv1.HookMessage {
 				a.GetDesired().Envelope = envelope

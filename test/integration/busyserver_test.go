@@ -36,7 +36,7 @@ func engineThroughProxy(k *kit.Kit, flags ...string) (*serve.Engine, *faultproxy
 	if err := cluster.WriteKubeconfig(proxy.Config(), file); err != nil {
 		k.Fatal(err)
 	}
-	e, err := serve.Start(k.Context(), serve.Settings{
+	e, err := serve.Start(k.Context(), serve.Config{
 		Kubeconfig: file,
 		Flags:      append([]string{"--target-label-selector=" + own + ",test=" + k.Name, "--client-go-qps=-1"}, flags...),
 	})
@@ -56,7 +56,8 @@ func TestRestartBesideABusyServer(t *testing.T) {
 	n := busyParents
 	if text := os.Getenv("HOOKLOOP_BUSY_PARENTS"); text != "" {
 		var err error
-		if n, err = strconv.Atoi(text); err != nil {
+		n, err = strconv.Atoi(text)
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,7 +89,8 @@ func TestRestartBesideABusyServer(t *testing.T) {
 	if err := engine.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	before, mark := uids(), k.Mark()
+	before := uids()
+	mark := k.Mark()
 	proxy.Take()
 	proxy.Set(faultproxy.Busy()...)
 	if err := engine.Restart(); err != nil {

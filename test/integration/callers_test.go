@@ -24,7 +24,8 @@ func TestHooksChooseTheirCallers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := start(t)
-			hooks, engines := tlstest.NewAuthority(t), tlstest.NewAuthority(t)
+			hooks := tlstest.NewAuthority(t)
+			engines := tlstest.NewAuthority(t)
 			folder := t.TempDir()
 			certificate, key := hooks.Issue("hook")
 			files := map[string][]byte{

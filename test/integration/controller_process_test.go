@@ -35,7 +35,9 @@ func runServer(k *kit.Kit, c server.Config) *goProcess {
 		k.Fatal(err)
 	}
 	c.HealthAddress, c.MetricsAddress = fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
-	c.Version, c.ClientQPS, c.Log.Level = "test", -1, "error"
+	c.Version = "test"
+	c.ClientQPS = -1
+	c.Log.Level = "error"
 	if c.Kubeconfig == "" {
 		c.Kubeconfig = k.Cluster.Kubeconfig()
 	}
@@ -126,9 +128,12 @@ func TestControllersBesideHooks(t *testing.T) {
 			return controller.Result{}, req.Update(ctx, req.Object)
 		}))
 	c := server.DefaultConfig()
-	c.TargetSelector, c.Hooks = own+",test="+k.Name, hooksInProcess
+	c.TargetSelector = own + ",test=" + k.Name
+	c.Hooks = hooksInProcess
 	c.Controllers = []controller.Declared{copyController(k), marks}
-	c.LeaderElection.Enabled, c.LeaderElection.Namespace, c.LeaderElection.ID = true, k.Namespace, k.Name
+	c.LeaderElection.Enabled = true
+	c.LeaderElection.Namespace = k.Namespace
+	c.LeaderElection.ID = k.Name
 	p := runServer(k, c)
 
 	p.answers(fmt.Sprintf("controller %q does not run: the API server does not serve Late of %s/v1; "+
@@ -199,7 +204,8 @@ func TestControllersOnlyWithoutRights(t *testing.T) {
 			return controller.Result{}, nil
 		}))
 	c := server.DefaultConfig()
-	c.Kubeconfig, c.ControllersOnly = kubeconfig, true
+	c.Kubeconfig = kubeconfig
+	c.ControllersOnly = true
 	c.Controllers = []controller.Declared{copyController(k), secrets}
 	p := runServer(k, c)
 	p.answers("list and watch of secrets are forbidden; expected the rights to list and watch it: ")

@@ -31,7 +31,9 @@ func TestTriggersOfControllerInGo(t *testing.T) {
 		return controller.Result{}, nil
 	}
 	c := server.DefaultConfig()
-	c.ControllersOnly, c.LeaderElection.Enabled, c.Gateway = true, false, settings
+	c.ControllersOnly = true
+	c.LeaderElection.Enabled = false
+	c.Gateway = settings
 	c.Controllers = []controller.Declared{controller.New[*corev1.ConfigMap]("images-" + k.Name).
 		Where(func(o *corev1.ConfigMap) bool { return o.Namespace == k.Namespace && o.Labels["image"] != "" }).
 		Source(controller.Triggers(k.Name)).

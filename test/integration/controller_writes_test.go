@@ -179,10 +179,13 @@ func reconciled(k *kit.Kit, results <-chan string, version string) {
 func TestGoControllerThatLosesItsLeaseWritesNothing(t *testing.T) {
 	parallel(t)
 	k := kit.New(t)
-	begun, results := make(chan struct{}, 10), make(chan error, 10)
+	begun := make(chan struct{}, 10)
+	results := make(chan error, 10)
 	c := server.DefaultConfig()
 	c.ControllersOnly = true
-	c.LeaderElection.Enabled, c.LeaderElection.Namespace, c.LeaderElection.ID = true, k.Namespace, k.Name
+	c.LeaderElection.Enabled = true
+	c.LeaderElection.Namespace = k.Namespace
+	c.LeaderElection.ID = k.Name
 	c.Controllers = []controller.Declared{controller.New[*corev1.ConfigMap]("late-" + k.Name).
 		Where(func(o *corev1.ConfigMap) bool { return o.Namespace == k.Namespace && o.Name == "source" }).
 		Reconciler(controller.ReconcileFunc[*corev1.ConfigMap](func(

@@ -35,7 +35,8 @@ func TestCRDs(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := 0; i+1 < len(archive.Files); i += 2 {
-			manifest, verdict := archive.Files[i], string(archive.Files[i+1].Data)
+			manifest := archive.Files[i]
+			verdict := string(archive.Files[i+1].Data)
 			t.Run(manifest.Name, func(t *testing.T) { check(ctx, t, client, manifest.Data, verdict) })
 		}
 	}

@@ -148,7 +148,8 @@ func (c *crowd) judge(h *kit.History) {
 	c.Helper()
 	last := map[string]int64{}
 	for _, v := range h.Versions() {
-		name, round := v.GetName(), roundOf(v.Unstructured)
+		name := v.GetName()
+		round := roundOf(v.Unstructured)
 		switch {
 		case !strings.HasPrefix(name, "web-"): // an object of the namespace itself
 		case v.Deleted:

@@ -241,9 +241,12 @@ func devGRPC(ctx context.Context, t *testing.T, b *bareCluster) {
 
 // devFaults are command lines that end with one message, and leave nothing behind.
 func devFaults(ctx context.Context, t *testing.T, b *bareCluster) {
-	one, crd := copyExample(t, "tenant", "controller.yaml"), copyExample(t, "tenant", "controller.yaml", "crd.yaml")
-	two, same := copyExample(t, "tenant", "controller.yaml"), copyExample(t, "tenant", "controller.yaml")
-	none, taken := t.TempDir(), copyExample(t, "tenant", "controller.yaml", "crd.yaml")
+	one := copyExample(t, "tenant", "controller.yaml")
+	crd := copyExample(t, "tenant", "controller.yaml", "crd.yaml")
+	two := copyExample(t, "tenant", "controller.yaml")
+	same := copyExample(t, "tenant", "controller.yaml")
+	none := t.TempDir()
+	taken := copyExample(t, "tenant", "controller.yaml", "crd.yaml")
 	controller, err := os.ReadFile(filepath.Join(one, "controller.yaml"))
 	if err != nil {
 		t.Fatal(err)

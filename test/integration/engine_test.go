@@ -98,7 +98,8 @@ func startEngine(t *testing.T) {
 	c := server.DefaultConfig()
 	c.Version, c.Kubeconfig, c.TargetSelector = "test", admin.Kubeconfig(), "engine!=own"
 	c.ClientQPS, c.MetricsAddress, c.HealthAddress = -1, "0", fmt.Sprintf("127.0.0.1:%d", ports[0])
-	c.Log.Level, c.Hooks = "error", hooksInProcess
+	c.Log.Level = "error"
+	c.Hooks = hooksInProcess
 	var ctx context.Context
 	ctx, shared.stop = context.WithCancel(context.Background())
 	shared.ended = make(chan error, 1)

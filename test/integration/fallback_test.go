@@ -123,7 +123,8 @@ func (e *edits) judge(history *kit.History) (longest time.Duration, edited time.
 		shown[name] = n
 		for len(pending[name]) > 0 && pending[name][0] <= n {
 			if made := e.made[pending[name][0]]; v.Seen.Sub(made) > longest {
-				longest, edited = v.Seen.Sub(made), made
+				longest = v.Seen.Sub(made)
+				edited = made
 			}
 			pending[name] = pending[name][1:]
 		}
@@ -144,7 +145,8 @@ func TestGRPCHookIsKilled(t *testing.T) {
 			webhook := k.Hook(kit.Mirror)
 			run(t, k, kit.Composite{Sync: prefix + mirror.address + " or " + webhook.URL, Labels: labels})
 			awaitFallback(k, v1alpha1.ReasonGRPC)
-			history, mark := k.History("v1/ConfigMap"), k.Mark()
+			history := k.History("v1/ConfigMap")
+			mark := k.Mark()
 			e := startEdits(k, parents, 20)
 			await(k, "v1/ConfigMap", e.name(parents-1), "metadata.name", e.name(parents-1))
 
@@ -378,7 +380,8 @@ func TestNoWorkerHasDialledIn(t *testing.T) {
 // serveSDK serves a hook on the SDK until stop is called or the test ends, and returns its address.
 func serveSDK(t *testing.T, h hook.Hook) (address string, stop func()) {
 	t.Helper()
-	at, ended := make(chan net.Addr, 1), make(chan error, 1)
+	at := make(chan net.Addr, 1)
+	ended := make(chan error, 1)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	go func() {
 		ended <- hook.Serve(ctx, hook.ServeOptions{Listen: "127.0.0.1:0", Listening: func(a net.Addr) { at <- a }}, h)

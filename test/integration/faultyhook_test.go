@@ -160,7 +160,7 @@ func (h *faultyHook) Connect(conn grpc.BidiStreamingServer[streamv1.EngineMessag
 
 // serve answers questions, in their order.
 func (h *faultyHook) serve(conn grpc.BidiStreamingServer[streamv1.EngineMessage, streamv1.HookMessage]) error {
-	machine := session.NewHook(session.HookSettings{State: h.memory})
+	machine := session.NewHook(session.HookConfig{State: h.memory})
 	defer machine.Lost()
 	for {
 		m, err := conn.Recv()
@@ -174,7 +174,8 @@ func (h *faultyHook) serve(conn grpc.BidiStreamingServer[streamv1.EngineMessage,
 		h.note(got)
 		about := "bad" // the Welcome is about no parent
 		if got.Work != nil {
-			if about, err = answerOne(conn.Context(), machine, got.Work); err != nil {
+			about, err = answerOne(conn.Context(), machine, got.Work)
+			if err != nil {
 				return err
 			}
 		}
@@ -211,7 +212,8 @@ func (h *faultyHook) send(
 	change := h.fault
 	h.mu.Unlock()
 	for _, m := range messages {
-		instead, hangup := []*streamv1.HookMessage{m}, false
+		instead := []*streamv1.HookMessage{m}
+		hangup := false
 		if change != nil && (about == "bad" || h.everyone) {
 			instead, hangup = change(m)
 		}

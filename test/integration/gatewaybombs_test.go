@@ -201,7 +201,8 @@ func fragments(b *blast, data []byte, total int) (out [][]byte) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		out, data = append(out, m), data[n:]
+		out = append(out, m)
+		data = data[n:]
 	}
 	return out
 }

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/hookprocess"
-	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/scaffold"
+	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
 	"github.com/hookloop/hookloop/test/serve"
@@ -43,7 +43,8 @@ func TestInit(t *testing.T) {
 			folder := t.TempDir() // the kinds share what they install there
 			for _, kind := range scaffold.Kinds {
 				t.Run(kind, func(t *testing.T) {
-					k, began := kit.New(t), time.Now()
+					k := kit.New(t)
+					began := time.Now()
 					p := &newProject{k, language, kind, filepath.Join(t.TempDir(), k.Name), nil, nil}
 					p.run(".", serve.Program("hookloop"), "init", k.Name, "--lang", language, "--kind", kind,
 						"--group", k.Group, "--dir", p.dir, "--sdk", cluster.Root())
@@ -72,7 +73,8 @@ func (p *newProject) run(dir, program string, args ...string) string {
 	command := exec.CommandContext(ctx, program, args...)
 	command.Dir, command.Env = dir, append(os.Environ(), p.env...)
 	var out bytes.Buffer
-	command.Stdout, command.Stderr = &out, &out
+	command.Stdout = &out
+	command.Stderr = &out
 	if err := command.Run(); err != nil {
 		p.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, out.String())
 	}
@@ -179,7 +181,8 @@ func (p *newProject) seesChanges() {
 	}
 	name := "sample-1"
 	if p.kind == "map" {
-		p.Namespace, name = p.Name+"-a", "sample"
+		p.Namespace = p.Name + "-a"
+		name = "sample"
 	}
 	p.sees("v1/ConfigMap", name, `"message":"HELLO!"`)
 	p.Apply(strings.Replace(text, "message: Hello", "message: Goodbye", 1))

@@ -64,7 +64,8 @@ func TestControllerOutlivesItsParentResource(t *testing.T) {
 
 func TestControllerRestartsWhenItsSpecChanges(t *testing.T) {
 	k := start(t)
-	old, current := k.Hook(pages("old")), k.Hook(pages("new"))
+	old := k.Hook(pages("old"))
+	current := k.Hook(pages("new"))
 	run(t, k, kit.Composite{Sync: old.URL})
 	k.Apply(parent("web"))
 	await(k, "v1/ConfigMap", "page", "data.text", "old")

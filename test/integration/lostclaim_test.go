@@ -119,7 +119,8 @@ spec:
 	)
 	awaitSync(k, "web")
 	k.Settled(settled)
-	mark, uid := k.Mark(), k.Get("v1/LimitRange", "limits").GetUID()
+	mark := k.Mark()
+	uid := k.Get("v1/LimitRange", "limits").GetUID()
 	controller.Parent = k.Group + "/v2/webs"
 	k.Declare(controller)
 	k.Eventually("the server was asked about the child", func() error {

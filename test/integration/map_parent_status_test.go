@@ -38,7 +38,9 @@ const mapped = "apiVersion: $GROUP/v1\nkind: Web\nmetadata: {name: web, namespac
 func runMap(k *kit.Kit, m kit.Mapping) {
 	k.Helper()
 	k.CRD("Web", "Namespaced")
-	m.Parent, m.Inputs, m.Only = "webs", []string{"v1/secrets"}, map[string]any{"mapped": "yes"}
+	m.Parent = "webs"
+	m.Inputs = []string{"v1/secrets"}
+	m.Only = map[string]any{"mapped": "yes"}
 	if m.Outputs == nil {
 		m.Outputs = []string{"v1/configmaps InPlace"}
 	}
@@ -175,7 +177,9 @@ func TestMapManyInputs(t *testing.T) {
 	hook := k.Hook(copies)
 	runMap(k, kit.Mapping{Map: hook.URL})
 	secrets(k, n)
-	history, mark, begun := k.History("Web"), k.Mark(), time.Now()
+	history := k.History("Web")
+	mark := k.Mark()
+	begun := time.Now()
 	k.Apply(mapped)
 	k.EventuallyWithin(4*time.Minute, "all outputs exist", func() error {
 		if got := field(k, "Web", "web", "status.outputs.configmaps.total"); got != fmt.Sprint(n) {
@@ -218,7 +222,8 @@ func awaitUnasked(k *kit.Kit, hook *kit.Hook, parent string) (asked int) {
 	since := time.Now()
 	k.Eventually("no question for "+settled.String(), func() error {
 		if now := hook.Asked(parent); now != asked {
-			asked, since = now, time.Now()
+			asked = now
+			since = time.Now()
 		}
 		if time.Since(since) < settled {
 			return fmt.Errorf("it was asked %d times", asked)

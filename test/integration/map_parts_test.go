@@ -45,7 +45,9 @@ func mapPages(r kit.Request) any {
 func runPages(k *kit.Kit, m kit.Mapping) {
 	k.Helper()
 	k.CRD("Web", "Namespaced")
-	m.Parent, m.Inputs, m.Outputs = "webs", []string{"v1/secrets"}, []string{"v1/configmaps InPlace"}
+	m.Parent = "webs"
+	m.Inputs = []string{"v1/secrets"}
+	m.Outputs = []string{"v1/configmaps InPlace"}
 	k.RunMap(m)
 	k.Apply("apiVersion: $GROUP/v1\nkind: Web\nmetadata: {name: web, namespace: $NS}\n" +
 		"spec: {selector: {matchLabels: {map: me}}}")
@@ -139,7 +141,8 @@ func TestMapMarks(t *testing.T) {
 			runPages(k, kit.Mapping{Map: hook, Tombstone: hook, Labels: labels})
 			input(k, "a", "map: me, pages: '2', text: one")
 			awaitPages(k, "a-0 one", "a-1 one")
-			before, mark := k.Get("v1/ConfigMap", "a-0").GetUID(), k.Mark()
+			before := k.Get("v1/ConfigMap", "a-0").GetUID()
+			mark := k.Mark()
 			for _, edit := range []string{
 				"labels: {metacontroller.k8s.io/map-key: mine}",
 				"labels: {metacontroller.k8s.io/map-key: null}",
@@ -361,7 +364,8 @@ func TestMapEngineIsKilled(t *testing.T) {
 		t.Errorf("the creations of both engines (-want +got):\n%s", diff)
 	}
 
-	kept, mark := k.Get("v1/ConfigMap", "a-0"), k.Mark()
+	kept := k.Get("v1/ConfigMap", "a-0")
+	mark := k.Mark()
 	k.Delete("v1/Secret", "a")
 	killed(mark, 3)
 	awaitPages(k, "a-0 one")

@@ -38,7 +38,8 @@ func TestMapWritesUnderWay(t *testing.T) {
 		name := fmt.Sprintf("i%02d", i)
 		input(k, name, "map: me, pages: '1', text: one")
 		if i < 23 {
-			want, creates = append(want, name+"-0 one"), append(creates, "create configmaps "+name+"-0")
+			want = append(want, name+"-0 one")
+			creates = append(creates, "create configmaps "+name+"-0")
 		}
 	}
 	input(k, "refused", "map: me")

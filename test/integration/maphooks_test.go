@@ -74,7 +74,8 @@ func selectSettings(_ context.Context, req *hook.CustomizeRequest) (*hook.Custom
 func serveMap(t *testing.T, h hook.Mapper) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	address, ended := make(chan string, 1), make(chan error, 1)
+	address := make(chan string, 1)
+	ended := make(chan error, 1)
 	options := hook.ServeOptions{Options: hook.Options{Log: slog.New(slog.DiscardHandler)}}
 	options.Listen = "127.0.0.1:0"
 	options.Listening = func(a net.Addr) { address <- a.String() }
@@ -155,8 +156,13 @@ func TestMapHooks(t *testing.T) {
 func mapLife(k *kit.Kit, m kit.Mapping, address string) {
 	k.Helper()
 	k.CRD("Web", "Namespaced")
-	m.Parent, m.Inputs, m.Outputs = "webs", []string{"v1/secrets"}, []string{"v1/configmaps InPlace"}
-	m.Map, m.Tombstone, m.Finalize, m.Customize = address, address, address, address
+	m.Parent = "webs"
+	m.Inputs = []string{"v1/secrets"}
+	m.Outputs = []string{"v1/configmaps InPlace"}
+	m.Map = address
+	m.Tombstone = address
+	m.Finalize = address
+	m.Customize = address
 	k.RunMap(m)
 	settings := "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: $NS}, "
 	k.Apply(settings + "data: {text: red}}")

@@ -42,7 +42,7 @@ func TestEngineWithoutTheCRDOfMapControllers(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	e, err := serve.Start(ctx, serve.Settings{Kubeconfig: c.Kubeconfig()})
+	e, err := serve.Start(ctx, serve.Config{Kubeconfig: c.Kubeconfig()})
 	if e != nil {
 		t.Cleanup(func() {
 			if err := e.Stop(10 * time.Second); err != nil {

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/test/kit"
 	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,7 +38,7 @@ func TestObjectOfAnEarlierParent(t *testing.T) {
 	config := rest.CopyConfig(k.Cluster.Admin())
 	config.UserAgent = kit.UserAgent
 	web := k.Get("Web", "web")
-	writer, err := act.NewWriter(act.Settings{ // an engine's writer, a minute later
+	writer, err := act.NewWriter(act.Config{ // an engine's writer, a minute later
 		Config: config, Tracer: noop.NewTracerProvider().Tracer(""), Meter: unmetered{},
 		Clock: clocktesting.NewFakePassiveClock(web.GetCreationTimestamp().Add(time.Minute)),
 	})

@@ -127,7 +127,8 @@ type surface struct {
 func TestPublicSurface(t *testing.T) {
 	k := start(t)
 	s := &surface{Kit: k, t: t, hook: newRecordingHook(t), complete: map[string]bool{}}
-	spans, log := newSpanSink(k), &safeBuffer{}
+	spans := newSpanSink(k)
+	log := &safeBuffer{}
 	engine, labels := loggingEngine(k, log, "--tracing-endpoint="+spans.url, "--rewrite-limit=5", "--rewrite-pause=1h",
 		"--leader-election", "--leader-election-namespace="+k.Namespace)
 	s.declare(labels)
@@ -175,7 +176,7 @@ func (b *safeBuffer) String() string {
 // loggingEngine is ownEngine with a log.
 func loggingEngine(k *kit.Kit, log *safeBuffer, flags ...string) (*serve.Engine, map[string]any) {
 	k.Helper()
-	e, err := serve.Start(k.Context(), serve.Settings{
+	e, err := serve.Start(k.Context(), serve.Config{
 		Kubeconfig: k.Cluster.Kubeconfig(), Log: log, Flags: append(flags, "--target-label-selector="+own+",test="+k.Name),
 	})
 	if e != nil {

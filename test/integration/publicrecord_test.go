@@ -114,7 +114,9 @@ func helpTexts(t *testing.T) string {
 // It leaves out the families of the Go runtime and of the process, and
 // rest_client_request_retries_total, which exists only after a retry.
 func metricFamilies(scrape string) string {
-	help, kinds, labels := map[string]string{}, map[string]string{}, map[string]map[string]bool{}
+	help := map[string]string{}
+	kinds := map[string]string{}
+	labels := map[string]map[string]bool{}
 	for line := range strings.Lines(scrape) {
 		line = strings.TrimSpace(line)
 		fields := strings.SplitN(line, " ", 4)

@@ -48,7 +48,8 @@ func (s *surface) section(kind, title string) {
 func (s *surface) poke(kind, name, path string) {
 	s.Helper()
 	s.pokes++
-	value, mark := fmt.Sprint(s.pokes), s.hook.mark()
+	value := fmt.Sprint(s.pokes)
+	mark := s.hook.mark()
 	s.Patch(kind, name, "metadata: {annotations: {poke: '"+value+"'}}")
 	asked := func() []hookCall {
 		return slices.DeleteFunc(s.hook.about(name, mark),

@@ -13,11 +13,12 @@ import (
 // pythonHook starts a hook on the SDK in Python, in a process of its own.
 func pythonHook(k *kit.Kit, flags ...string) *proc.Process {
 	k.Helper()
-	sdk, script := filepath.Join(
+	sdk := filepath.Join(
 		cluster.Root(),
 		"sdk",
 		"python",
-	), filepath.Join(
+	)
+	script := filepath.Join(
 		cluster.Root(),
 		"test",
 		"integration",

@@ -57,7 +57,8 @@ func TestPrintedRolesAreEnough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	account, name := k.Namespace+"/engine", "rbac-"+k.Name
+	account := k.Namespace + "/engine"
+	name := "rbac-" + k.Name
 	roles, code := hookloop(k, "rbac", "-f", dir, "--engine", "--name", name, "--service-account", account)
 	if code != 0 {
 		t.Fatalf("hookloop rbac: exit code %d, want 0", code)
@@ -112,7 +113,9 @@ func TestPrintedRolesAreEnough(t *testing.T) {
 // this, as the reference shows it.
 func TestCheckOfTenant(t *testing.T) {
 	k := start(t)
-	dir, name, account := filepath.Join(cluster.Root(), "examples", "tenant"), "tenant-"+k.Name, k.Namespace+"/engine"
+	dir := filepath.Join(cluster.Root(), "examples", "tenant")
+	name := "tenant-" + k.Name
+	account := k.Namespace + "/engine"
 	role, code := hookloop(k, "rbac", "-f", dir, "--name", name)
 	const all = "[get, list, watch, create, update, patch, delete]"
 	less := strings.Replace(role, "resources: [namespaces, resourcequotas]\n  verbs: "+all,
@@ -183,7 +186,7 @@ func hookloop(k *kit.Kit, args ...string) (string, int) {
 
 func rbacEngine(k *kit.Kit, kubeconfig string) *serve.Engine {
 	k.Helper()
-	engine, err := serve.Start(k.Context(), serve.Settings{Kubeconfig: kubeconfig, Flags: []string{
+	engine, err := serve.Start(k.Context(), serve.Config{Kubeconfig: kubeconfig, Flags: []string{
 		"--target-label-selector=" + own + ",test=" + k.Name,
 		"--leader-election", "--leader-election-namespace=" + k.Namespace,
 	}})

@@ -87,7 +87,8 @@ func TestPrintedRolesAreExact(t *testing.T) {
 			}
 			e := newExact(t, k)
 			dir := rbacFolder(k, e.controllers, "webs", "gears", "balls")
-			account, name := k.Namespace+"/engine", "exact-"+k.Name
+			account := k.Namespace + "/engine"
+			name := "exact-" + k.Name
 			roles, code := hookloop(k, append([]string{"rbac", "-f", dir, "--engine", "--name", name, "--related",
 				"replicationcontrollers", "--service-account", account}, test.flags...)...)
 			if code != 0 {
@@ -202,7 +203,7 @@ func (e *exact) start(flags []string) {
 	if err := localplane.WriteKubeconfig(&rest.Config{Host: proxy.URL}, kubeconfig); err != nil {
 		e.Fatal(err)
 	}
-	engine, err := serve.Start(e.Context(), serve.Settings{Kubeconfig: kubeconfig, Flags: flags})
+	engine, err := serve.Start(e.Context(), serve.Config{Kubeconfig: kubeconfig, Flags: flags})
 	if engine != nil {
 		e.Own(engine.Process)
 	}
@@ -292,9 +293,11 @@ func (e *exact) story() {
 
 // at fills a version in.
 func (e *exact) at(text, version string) string {
-	count, port := `"1"`, "80"
+	count := `"1"`
+	port := "80"
 	if version == "two" {
-		count, port = `"2"`, "81"
+		count = `"2"`
+		port = "81"
 	}
 	return strings.NewReplacer("VERSION", version, "COUNT", count, "PORT", port).Replace(text)
 }

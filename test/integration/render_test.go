@@ -74,7 +74,8 @@ func (r *renderer) render(args ...string) (result render.Result, fault string) {
 	}, args...)
 	program := exec.CommandContext(r.Context(), serve.Program("hookloop"), args...)
 	var out, faults bytes.Buffer
-	program.Stdout, program.Stderr = &out, &faults
+	program.Stdout = &out
+	program.Stderr = &faults
 	if err := program.Run(); err != nil {
 		return result, faults.String()
 	}
@@ -137,7 +138,8 @@ data: {text: older, more: stays}
 	mark := r.Mark()
 	var result render.Result
 	r.Eventually("the rights", func() error {
-		if result, fault = r.render(); fault != "" {
+		result, fault = r.render()
+		if fault != "" {
 			return fmt.Errorf("render: %q", fault)
 		}
 		return nil
@@ -149,7 +151,8 @@ data: {text: older, more: stays}
 	}
 	changed := r.file("page.yaml",
 		"apiVersion: $GROUP/v1\nkind: Page\nmetadata: {name: page, namespace: $NS}\nspec: {text: new}\n")
-	if result, fault = r.render("-f", changed); fault != "" {
+	result, fault = r.render("-f", changed)
+	if fault != "" {
 		t.Fatal(fault)
 	}
 	r.expect(result, "update ConfigMap $NS/page", "status Page $NS/page")

@@ -31,7 +31,8 @@ func serveBuild(t *testing.T, build, address string, bare *atomic.Int64) (stop f
 		}
 		return response, nil
 	}
-	ready, ended := make(chan net.Addr, 1), make(chan error, 1)
+	ready := make(chan net.Addr, 1)
+	ended := make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	go func() {
 		ended <- hook.Serve(ctx, hook.ServeOptions{

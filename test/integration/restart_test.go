@@ -18,7 +18,7 @@ func ownEngine(k *kit.Kit, flags ...string) (*serve.Engine, map[string]any) {
 // engineWithin is ownEngine under a memory limit.
 func engineWithin(k *kit.Kit, limit *confine.Group, flags ...string) (*serve.Engine, map[string]any) {
 	k.Helper()
-	e, err := serve.Start(k.Context(), serve.Settings{
+	e, err := serve.Start(k.Context(), serve.Config{
 		Within:     limit,
 		Kubeconfig: k.Cluster.Kubeconfig(),
 		Flags:      append([]string{"--target-label-selector=" + own + ",test=" + k.Name}, flags...),
@@ -50,7 +50,8 @@ func TestRestartRecreatesNothing(t *testing.T) {
 	)
 	await(k, "apps/v1/Deployment", "server", "spec.replicas", "1")
 	awaitSync(k, "web")
-	before, mark := k.Get("apps/v1/Deployment", "server").GetUID(), k.Mark()
+	before := k.Get("apps/v1/Deployment", "server").GetUID()
+	mark := k.Mark()
 	if err := engine.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func TestAPIServerRestarts(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"annotations": map[string]string{"seen": question.Object.Data["text"]}})
 	}))
 	t.Cleanup(echo.Close)
-	e, err := serve.Start(ctx, serve.Settings{Kubeconfig: c.Kubeconfig()})
+	e, err := serve.Start(ctx, serve.Config{Kubeconfig: c.Kubeconfig()})
 	if e != nil {
 		t.Cleanup(func() {
 			if err := e.Kill(); err != nil {

@@ -30,7 +30,7 @@ func TestMissingRightsNameTheRole(t *testing.T) {
 	}
 	k.ApplyFile(filepath.Join(cluster.Root(), "manifests", "production", "engine-role.yaml"))
 	bind("hookloop-engine")
-	e, err := serve.Start(t.Context(), serve.Settings{
+	e, err := serve.Start(t.Context(), serve.Config{
 		Kubeconfig: kubeconfig, Flags: []string{"--target-label-selector=" + own + ",test=" + k.Name},
 	})
 	if e != nil {

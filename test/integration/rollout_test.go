@@ -159,7 +159,8 @@ func awaitRevisions(k *kit.Kit, want int) []unstructured.Unstructured {
 	k.Helper()
 	var found []unstructured.Unstructured
 	k.Eventually(fmt.Sprintf("%d revisions are on record", want), func() error {
-		if found = k.List(revision); len(found) != want {
+		found = k.List(revision)
+		if len(found) != want {
 			return fmt.Errorf("%d are", len(found))
 		}
 		return nil

@@ -176,7 +176,8 @@ func TestControllerMappers(t *testing.T) {
 	change()
 	for name := range mappers() {
 		k.Eventually(name+" reconciles", func() error {
-			want, got := related(name), j.of(name)
+			want := related(name)
+			got := j.of(name)
 			if len(got) > len(want) { // by its mapper, or because it has started again: then not after the next change
 				change()
 			}
@@ -233,13 +234,15 @@ func computed(k *kit.Kit) []controller.Declared {
 			}
 			o := req.Object.DeepCopy()
 			o.Data = map[string]string{"values": strings.Join(values, " ")}
-			if also(req, o); maps.Equal(o.Data, req.Object.Data) {
+			also(req, o)
+			if maps.Equal(o.Data, req.Object.Data) {
 				return controller.Result{}, nil
 			}
 			return controller.Result{}, req.Update(ctx, o)
 		}
 	}
-	automatic, explicit := index(), index()
+	automatic := index()
+	explicit := index()
 	references := func(o bar) []controller.Reference {
 		var all []controller.Reference
 		for name := range strings.FieldsSeq(o.Data["references"]) {
@@ -326,7 +329,7 @@ func TestControllerSources(t *testing.T) {
 	parallel(t)
 	k := kit.New(t)
 	channel := make(chan controller.Key, 1)
-	webhook := controller.NewWebhook(controller.WebhookSettings{Authorize: controller.BearerToken("t")})
+	webhook := controller.NewWebhook(controller.WebhookConfig{Authorize: controller.BearerToken("t")})
 	j := &journal{}
 	j.reset()
 	initialized := make(chan int, 10)
@@ -348,7 +351,8 @@ func TestControllerSources(t *testing.T) {
 		request := httptest.NewRequestWithContext(k.Context(), http.MethodPost, "/", body)
 		request.Header.Set("Authorization", "Bearer t")
 		recorder := httptest.NewRecorder()
-		if webhook.ServeHTTP(recorder, request); recorder.Code != http.StatusAccepted {
+		webhook.ServeHTTP(recorder, request)
+		if recorder.Code != http.StatusAccepted {
 			return fmt.Errorf("status %d: %s", recorder.Code, recorder.Body)
 		}
 		return nil

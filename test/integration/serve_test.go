@@ -18,7 +18,7 @@ type served struct{ *serve.Engine }
 
 func startServed(ctx context.Context, t *testing.T, c *cluster.Cluster, flags ...string) served {
 	t.Helper()
-	e, err := serve.Start(ctx, serve.Settings{
+	e, err := serve.Start(ctx, serve.Config{
 		Kubeconfig: c.Kubeconfig(), Flags: append([]string{"--target-label-selector=engine=none"}, flags...),
 	})
 	if e != nil {

@@ -111,7 +111,8 @@ func (f *helloFiles) release(text string) {
 	f.t.Helper()
 	f.releases++
 	name := fmt.Sprintf("release-%d", f.releases)
-	release, next := filepath.Join(filepath.Dir(f.dir), name), f.dir+".next"
+	release := filepath.Join(filepath.Dir(f.dir), name)
+	next := f.dir + ".next"
 	if err := os.Mkdir(release, 0o755); err != nil {
 		f.t.Fatal(err)
 	}
@@ -137,7 +138,7 @@ func (f *helloFiles) write(text string) {
 // serve runs "hookloop serve -f" with further flags.
 func (f *helloFiles) serve(ctx context.Context, flags ...string) *serve.Engine {
 	f.t.Helper()
-	e, err := serve.Start(ctx, serve.Settings{
+	e, err := serve.Start(ctx, serve.Config{
 		Kubeconfig: f.cluster.Kubeconfig(), Flags: append([]string{"-f", f.dir}, flags...),
 	})
 	if e != nil {
@@ -173,7 +174,8 @@ func logs(e *serve.Engine, lines ...string) func() error {
 // rolling update is refused with the reason, and the next good file is taken.
 func serveFiles(ctx context.Context, t *testing.T, b *bareCluster) {
 	f := newHelloFiles(ctx, t, b)
-	write, good := f.write, f.good
+	write := f.write
+	good := f.good
 	e := f.serve(ctx)
 	b.kubectl(ctx, "apply", "-f", filepath.Join(cluster.Root(), "examples", "hello-webhook", "hello.yaml"))
 	b.kubectl(ctx, "wait", "--for=jsonpath={.status.greeting}=Hello, World!", "--timeout=60s", "helloworld/hello-webhook")

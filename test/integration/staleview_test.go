@@ -67,7 +67,8 @@ func breakerFor(k *kit.Kit, config *rest.Config) (*breaker, string) {
 		k.Fatal(err)
 	}
 	proxy := httputil.NewSingleHostReverseProxy(target)
-	proxy.Transport, proxy.FlushInterval = transport, -1
+	proxy.Transport = transport
+	proxy.FlushInterval = -1
 	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
 	b := &breaker{proxy: proxy}
 	server := httptest.NewServer(b)
@@ -100,7 +101,7 @@ func engineWithRoles(k *kit.Kit, rules map[string]string) (e *serve.Engine, cut 
 		grant(k, name+"-"+k.Name)
 	}
 	b, kubeconfig := breakerFor(k, config)
-	e, err = serve.Start(k.Context(), serve.Settings{
+	e, err = serve.Start(k.Context(), serve.Config{
 		Kubeconfig: kubeconfig,
 		Flags:      []string{"--stale-view-after=1s", "--target-label-selector=" + own + ",test=" + k.Name},
 	})

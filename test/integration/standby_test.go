@@ -33,7 +33,8 @@ func observeReplica(k *kit.Kit) *observedReplica {
 	k.Helper()
 	r := &observedReplica{k: k, kubeconfig: filepath.Join(k.TempDir(), "standby.kubeconfig")}
 	var err error
-	if r.lag, err = lagproxy.Start(k.Cluster.Admin()); err != nil {
+	r.lag, err = lagproxy.Start(k.Cluster.Admin())
+	if err != nil {
 		k.Fatal(err)
 	}
 	notes, err := faultproxy.Start(r.lag.Config(), 1)
@@ -132,7 +133,7 @@ func TestStandbyTakesOver(t *testing.T) {
 	k.Run(kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: hook.URL, Labels: labels})
 
 	replica := observeReplica(k)
-	next, err := serve.Start(k.Context(), serve.Settings{Kubeconfig: replica.kubeconfig,
+	next, err := serve.Start(k.Context(), serve.Config{Kubeconfig: replica.kubeconfig,
 		Flags: append([]string{"--target-label-selector=" + own + ",test=" + k.Name}, flags...)})
 	if next != nil {
 		k.Own(next.Process)
@@ -162,7 +163,8 @@ func TestStandbyTakesOver(t *testing.T) {
 	if got := replica.writes(); len(got) > 0 {
 		t.Errorf("writes while another replica led: %v", got)
 	}
-	before, mark := len(replica.with("/webs?", "sendInitialEvents=true")), k.Mark()
+	before := len(replica.with("/webs?", "sendInitialEvents=true"))
+	mark := k.Mark()
 	asked.forget()
 	k.Patch(leaseKind, k.Name, "spec: {holderIdentity: ''}") // the test need not wait until it has run out
 	k.Eventually("the new leader asks for the present state", func() error {

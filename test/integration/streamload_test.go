@@ -29,7 +29,8 @@ func TestStreamUnderLoad(t *testing.T) {
 	engine, labels := ownEngine(k)
 	first := mirrorWith(k, "first", "--listen", addresses[0])
 	run(t, k, kit.Composite{Sync: "stream:ipv4:" + strings.Join(addresses, ","), Labels: labels})
-	mark, history := k.Mark(), k.History("v1/ConfigMap")
+	mark := k.Mark()
+	history := k.History("v1/ConfigMap")
 	c := startCrowd(k, parents)
 	c.await()
 	due := parents

@@ -18,7 +18,8 @@ func TestFind(t *testing.T) {
 		}
 		return file
 	}
-	one, two := program("--collector.otlp.grpc.host-port string"), program("--config")
+	one := program("--collector.otlp.grpc.host-port string")
+	two := program("--config")
 	for name, c := range map[string]struct{ named, path, want, err string }{
 		"the user's":        {named: two, path: one, want: two},
 		"that of the PATH":  {path: one, want: one},

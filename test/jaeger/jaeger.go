@@ -85,7 +85,8 @@ func New(ctx context.Context, o Options) (*Jaeger, error) {
 	}
 	ports := o.Ports
 	if len(ports) == 0 {
-		if ports, err = Reserve(); err != nil {
+		ports, err = Reserve()
+		if err != nil {
 			return nil, fmt.Errorf("jaeger: %w", err)
 		}
 	}
@@ -143,7 +144,8 @@ func (j *Jaeger) Env() []string { return j.ports.Env() }
 func findProgram(program string) (string, error) {
 	if program == "" {
 		var err error
-		if program, err = Find(); err != nil {
+		program, err = Find()
+		if err != nil {
 			return "", err
 		}
 	}

@@ -43,7 +43,9 @@ func TestTraceThroughJaeger(t *testing.T) {
 		}
 	})
 	t.Run("has spans with parents, links and attributes", func(t *testing.T) {
-		sync, ask, served := got.Named("sync")[0], got.Named("ask")[0], got.Named("Sync")[0]
+		sync := got.Named("sync")[0]
+		ask := got.Named("ask")[0]
+		served := got.Named("Sync")[0]
 		if ask.Parent != sync.ID || served.Parent != ask.ID || sync.Parent != "00000000000000aa" {
 			t.Errorf("parents: sync %s, ask %s, Sync %s", sync.Parent, ask.Parent, served.Parent)
 		}
@@ -131,7 +133,8 @@ func TestMissingProgram(t *testing.T) {
 
 // sendStory exports the spans of TestTraceThroughJaeger, with fixed times.
 func sendStory(t *testing.T, j *jaeger.Jaeger) {
-	engine, hook := tracer(t, j, "hookloop", 0x10), tracer(t, j, "hello-hook", 0x20)
+	engine := tracer(t, j, "hookloop", 0x10)
+	hook := tracer(t, j, "hello-hook", 0x20)
 	ctx := trace.ContextWithRemoteSpanContext(t.Context(), spanContext(t, traceID, 0xaa))
 	causes := attribute.StringSlice("hookloop.causes", []string{"user HelloWorld a/b @1"})
 	elsewhere := trace.WithLinks(trace.Link{SpanContext: spanContext(t, "b000000000000000000000000000000b", 0xbb)})

@@ -36,7 +36,8 @@ func (k *Kit) History(kind string) *History {
 	if err != nil {
 		k.Fatal(err)
 	}
-	h, ended := &History{}, make(chan struct{})
+	h := &History{}
+	ended := make(chan struct{})
 	stopping := k.Context().Done()
 	go func() {
 		defer close(ended)

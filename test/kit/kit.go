@@ -88,7 +88,8 @@ func (k *Kit) EventuallyWithin(limit time.Duration, what string, condition func(
 	k.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	begun, tick := time.Now(), time.NewTicker(minPoll)
+	begun := time.Now()
+	tick := time.NewTicker(minPoll)
 	defer tick.Stop()
 	for {
 		err := condition()

@@ -90,7 +90,8 @@ func TestCRDIsServed(t *testing.T) {
 // TestWrites distinguishes the engine's writes from the test's own, and from another test's.
 func TestWrites(t *testing.T) {
 	t.Parallel()
-	k, other := kit.New(t), kit.New(t)
+	k := kit.New(t)
+	other := kit.New(t)
 	mark := k.Mark()
 	k.NoWrites(func() {
 		k.Apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: by-the-test}")

@@ -89,7 +89,8 @@ func (k *Kit) resource(gvk schema.GroupVersionKind, namespace string) (dynamic.R
 	mapping, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
 		k.mapper.Reset()
-		if mapping, err = k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
+		mapping, err = k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		if err != nil {
 			return nil, err
 		}
 	}

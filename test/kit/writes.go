@@ -89,10 +89,12 @@ func Count(writes []cluster.Write, verb, resource string) int {
 // silence began.
 func (k *Kit) Settled(silence time.Duration) cluster.Mark {
 	k.Helper()
-	mark, since := k.Mark(), time.Now()
+	mark := k.Mark()
+	since := time.Now()
 	k.Eventually("no write for "+silence.String(), func() error {
 		if writes := k.Writes(mark); len(writes) > 0 {
-			mark, since = k.Mark(), time.Now()
+			mark = k.Mark()
+			since = time.Now()
 			return fmt.Errorf("%d writes, the last: %s", len(writes), writes[len(writes)-1])
 		}
 		if time.Since(since) < silence {

@@ -75,9 +75,11 @@ func start(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) er
 
 func status(pod *corev1.Pod) corev1.PodStatus {
 	now := metav1.NewTime(time.Now())
-	phase, ready := corev1.PodRunning, corev1.ConditionTrue
+	phase := corev1.PodRunning
+	ready := corev1.ConditionTrue
 	if pod.Spec.RestartPolicy == corev1.RestartPolicyNever {
-		phase, ready = corev1.PodSucceeded, corev1.ConditionFalse
+		phase = corev1.PodSucceeded
+		ready = corev1.ConditionFalse
 	}
 	s := corev1.PodStatus{Phase: phase, StartTime: &now}
 	for _, kind := range []corev1.PodConditionType{corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {

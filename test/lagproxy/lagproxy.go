@@ -114,7 +114,8 @@ func (g *gated) Read(b []byte) (int, error) {
 func (p *Proxy) pass(ctx context.Context, resource string) error {
 	for {
 		p.mu.Lock()
-		held, changed := slices.Contains(p.held, resource), p.changed
+		held := slices.Contains(p.held, resource)
+		changed := p.changed
 		p.mu.Unlock()
 		if !held {
 			return nil

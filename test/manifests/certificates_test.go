@@ -85,7 +85,8 @@ func TestCertificates(t *testing.T) {
 	k := kit.New(t)
 	i := &issuer{k, t, kubernetes.NewForConfigOrDie(k.Cluster.Admin())}
 	i.run()
-	engine, hook := i.secret("hookloop-client"), i.secret("hello-tls")
+	engine := i.secret("hookloop-client")
+	hook := i.secret("hello-tls")
 	i.both(engine, hook)
 	leaf, _ := pem.Decode(engine[corev1.TLSCertKey])
 	certificate, err := x509.ParseCertificate(leaf.Bytes)
@@ -97,14 +98,16 @@ func TestCertificates(t *testing.T) {
 		t.Error("a certificate that is valid was made anew")
 	}
 	i.run("ROTATE_CA=1")
-	trustingEngine, trustingHook := i.secret("hookloop-client"), i.secret("hello-tls")
+	trustingEngine := i.secret("hookloop-client")
+	trustingHook := i.secret("hello-tls")
 	if !bytes.Equal(trustingHook[corev1.TLSCertKey], hook[corev1.TLSCertKey]) {
 		t.Error("the hook shows a certificate of the new authority before all know that")
 	}
 	i.both(trustingEngine, hook)
 	i.both(engine, trustingHook)
 	i.run()
-	newEngine, newHook := i.secret("hookloop-client"), i.secret("hello-tls")
+	newEngine := i.secret("hookloop-client")
+	newHook := i.secret("hello-tls")
 	if bytes.Equal(newHook[corev1.TLSCertKey], hook[corev1.TLSCertKey]) {
 		t.Error("the hook's certificate is not of the new authority")
 	}

@@ -189,7 +189,9 @@ func TestArguments(t *testing.T) {
 func TestGatewayOfTheChart(t *testing.T) {
 	text := chart(t, "--set=gateway.enabled=true", "--set=gateway.tlsSecret=certificate",
 		"--set=gateway.clientCASecret=clients")
-	all, set, service := objects(t, text), &appsv1.StatefulSet{}, &corev1.Service{}
+	all := objects(t, text)
+	set := &appsv1.StatefulSet{}
+	service := &corev1.Service{}
 	into(t, workload(t, all).Object, set)
 	pod := set.Spec.Template.Spec
 	files := map[string]string{}

@@ -90,7 +90,7 @@ func startEngine(t *testing.T, k *kit.Kit, base string) *serve.Engine {
 		t.Fatalf("the Deployment's arguments are %q, want serve first", args)
 	}
 	flags := append(slices.Clone(args[1:]), "--leader-election-namespace="+system)
-	engine, err := serve.Start(t.Context(), serve.Settings{Kubeconfig: kubeconfig, Flags: flags})
+	engine, err := serve.Start(t.Context(), serve.Config{Kubeconfig: kubeconfig, Flags: flags})
 	if engine != nil {
 		k.Own(engine.Process)
 	}

@@ -18,7 +18,8 @@ func TestNetworkPolicies(t *testing.T) {
 	for name, text := range map[string]string{"kustomize": kustomize(t, "gateway"), "chart": chart(t, gateway...)} {
 		t.Run(name, func(t *testing.T) {
 			all := objects(t, text)
-			pod, open := workloadLabels(t, all), map[string]string{}
+			pod := workloadLabels(t, all)
+			open := map[string]string{}
 			for _, o := range all {
 				if o.GetKind() != "NetworkPolicy" {
 					continue

@@ -52,7 +52,8 @@ func wild(t *testing.T, all []*unstructured.Unstructured) []string {
 
 // TestChartAndBaseGiveTheSameRights compares the roles of the chart and the base.
 func TestChartAndBaseGiveTheSameRights(t *testing.T) {
-	base, charted := objects(t, kustomize(t, "production")), objects(t, chart(t))
+	base := objects(t, kustomize(t, "production"))
+	charted := objects(t, chart(t))
 	for _, role := range []string{"engine", "view"} {
 		want := rules(t, find(t, base, "ClusterRole", "hookloop-"+role))
 		got := rules(t, find(t, charted, "ClusterRole", "test-hookloop-"+role))

@@ -31,7 +31,8 @@ func TestSameAnswers(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			namespace := fmt.Sprintf("story%d", i)
-			expected, got := newPlayer(t, real, namespace), newPlayer(t, memory.Config(), namespace)
+			expected := newPlayer(t, real, namespace)
+			got := newPlayer(t, memory.Config(), namespace)
 			begin := step{do: "POST /api/v1/namespaces", body: `{"metadata":{"name":"{ns}"}}`, codeOnly: true}
 			if a, b := expected.play(begin), got.play(begin); a.Code != 201 || b.Code != 201 {
 				t.Fatalf("namespace: real %v, memory %v", a, b)
@@ -52,7 +53,8 @@ func compare(t *testing.T, n int, s step, expected, got *player) {
 	var diff string
 	same := func() bool {
 		before := maps.Clone(expected.ordinals)
-		if diff = cmp.Diff(expected.play(s).text(), mine.text()); diff != "" {
+		diff = cmp.Diff(expected.play(s).text(), mine.text())
+		if diff != "" {
 			expected.ordinals = before
 		}
 		return diff == ""

@@ -56,7 +56,8 @@ func runEngine(t *testing.T, config *rest.Config) {
 		do:   "POST /apis/metacontroller.k8s.io/v1alpha1/compositecontrollers",
 		body: readJSON(t, "testdata/engine/controller.yaml"),
 	}, 201)
-	notes, child := "/apis/memapi.example.com/v1/namespaces/engine/notes", "/api/v1/namespaces/engine/configmaps/a"
+	notes := "/apis/memapi.example.com/v1/namespaces/engine/notes"
+	child := "/api/v1/namespaces/engine/configmaps/a"
 	note := `{"apiVersion":"memapi.example.com/v1","kind":"Note","metadata":{"name":"a"},"spec":{"text":"one"}}`
 	eventually(t, p, step{do: "POST " + notes, body: note}, `"generation"`)
 	eventually(t, p, step{do: "GET " + child}, `"text": "one"`)
@@ -74,7 +75,9 @@ func runEngine(t *testing.T, config *rest.Config) {
 func startEngine(t *testing.T, config *rest.Config) {
 	t.Helper()
 	c := server.DefaultConfig()
-	c.Version, c.MetricsAddress, c.HealthAddress = "test", "0", "0"
+	c.Version = "test"
+	c.MetricsAddress = "0"
+	c.HealthAddress = "0"
 	c.LeaderElection.Enabled = false
 	c.Hooks = map[string]server.Hook{"notes": hook.Composite{Sync: syncNote}}
 	c.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")

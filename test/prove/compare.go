@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/render"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/serve"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,9 +37,9 @@ type comparison struct {
 	client   dynamic.Interface
 	mapper   meta.RESTMapper
 	mark     cluster.Mark
-	rendered render.Result
+	rendered result
 	// expected are the rendered objects with the API server's defaults.
-	expected map[render.Name]map[string]any
+	expected map[named]map[string]any
 }
 
 // compare applies the objects of a scene, renders them, and waits until the control plane has what
@@ -82,8 +80,9 @@ func (s *stage) compare(ctx context.Context, out io.Writer, dir string, c scene)
 	if err != nil {
 		return fmt.Errorf("%s: the control plane differs from what hookloop render prints: %w\n%s", c, err, differences)
 	}
-	if _, err = fmt.Fprintf(out, "  hookloop render prints what the control plane has: %d objects, %d parents\n",
-		len(compared.rendered.Changes), len(compared.rendered.Parents)); err != nil {
+	_, err = fmt.Fprintf(out, "  hookloop render prints what the control plane has: %d objects, %d parents\n",
+		len(compared.rendered.Changes), len(compared.rendered.Parents))
+	if err != nil {
 		return err
 	}
 	return s.compareLive(ctx, out, c.paths(dir)[0])
@@ -96,9 +95,9 @@ func (s *stage) compareLive(ctx context.Context, out io.Writer, controller strin
 	if err != nil {
 		return err
 	}
-	var live render.Result
+	var live result
 	err = wait.PollUntilContextTimeout(ctx, time.Second, compareTimeout, true, func(ctx context.Context) (bool, error) {
-		live = render.Result{}
+		live = result{}
 		args := []string{"-f", controller, "--live", "--kubeconfig", s.reader, "--until-settled", "--ready", "none"}
 		err := s.render(ctx, &live, args...)
 		return len(live.Writes) == 0 && len(live.Changes) == 0, err
@@ -146,12 +145,12 @@ func (c *comparison) identify(ctx context.Context, file string, files []string) 
 	if len(files) == 0 {
 		return os.WriteFile(file, nil, 0o600)
 	}
-	set, err := manifests.Read(nil, files...)
+	objects, err := readObjects(files...)
 	if err != nil {
 		return err
 	}
 	var out bytes.Buffer
-	for _, o := range set.Objects {
+	for _, o := range objects {
 		name, err := c.name(o)
 		if err != nil {
 			return err
@@ -160,13 +159,8 @@ func (c *comparison) identify(ctx context.Context, file string, files []string) 
 		if err != nil || present == nil {
 			return errors.Join(fmt.Errorf("%s is not in the cluster", name), err)
 		}
-		content, err := o.Map()
-		if err != nil {
-			return err
-		}
-		u := &unstructured.Unstructured{Object: content}
-		u.SetUID(present.GetUID())
-		data, err := u.MarshalJSON()
+		o.SetUID(present.GetUID())
+		data, err := o.MarshalJSON()
 		if err != nil {
 			return err
 		}
@@ -177,14 +171,14 @@ func (c *comparison) identify(ctx context.Context, file string, files []string) 
 }
 
 // name returns the name of a file's object in the cluster.
-func (c *comparison) name(o *manifests.Object) (render.Name, error) {
-	kind := o.GVK()
+func (c *comparison) name(o *unstructured.Unstructured) (named, error) {
+	kind := o.GroupVersionKind()
 	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
-		return render.Name{}, err
+		return named{}, err
 	}
-	n := render.Name{
-		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: o.Namespace(), Name: o.Name(),
+	n := named{
+		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: o.GetNamespace(), Name: o.GetName(),
 	}
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace && n.Namespace == "" {
 		n.Namespace = metav1.NamespaceDefault
@@ -219,12 +213,13 @@ func (s *stage) apply(ctx context.Context, dir string, c scene) error {
 }
 
 // render runs `hookloop render`, and decodes its result.
-func (s *stage) render(ctx context.Context, into *render.Result, args ...string) error {
+func (s *stage) render(ctx context.Context, into *result, args ...string) error {
 	args = append([]string{"render", "-o", "json"}, args...)
 	program := exec.CommandContext(ctx, serve.Program("hookloop"), args...) //nolint:gosec // our own program
 	program.Env = s.env()
 	var out, faults bytes.Buffer
-	program.Stdout, program.Stderr = &out, &faults
+	program.Stdout = &out
+	program.Stderr = &faults
 	if err := program.Run(); err != nil {
 		return fmt.Errorf("hookloop %s: %w: %s%s", strings.Join(args, " "), err, faults.String(), out.String())
 	}
@@ -255,7 +250,7 @@ func newComparison(c *cluster.Cluster, mark cluster.Mark) (*comparison, error) {
 	}
 	return &comparison{
 		cluster: c, client: client, mapper: restmapper.NewDiscoveryRESTMapper(groups), mark: mark,
-		expected: map[render.Name]map[string]any{},
+		expected: map[named]map[string]any{},
 	}, nil
 }
 
@@ -282,35 +277,35 @@ func (c *comparison) differences(ctx context.Context) (string, error) {
 }
 
 // object compares one rendered object.
-func (c *comparison) object(ctx context.Context, change render.Change) (string, error) {
-	present, err := c.get(ctx, change.Name)
+func (c *comparison) object(ctx context.Context, change change) (string, error) {
+	present, err := c.get(ctx, change.named)
 	switch {
 	case err != nil:
 		return "", err
 	case present == nil && change.After == nil:
 		return "", nil
 	case present == nil:
-		return fmt.Sprintf("%s does not exist\n", change.Name), nil
+		return fmt.Sprintf("%s does not exist\n", change.named), nil
 	case change.After == nil:
-		return fmt.Sprintf("%s exists\n", change.Name), nil
+		return fmt.Sprintf("%s exists\n", change.named), nil
 	}
-	want := c.expected[change.Name]
+	want := c.expected[change.named]
 	if want == nil {
 		defaulted, err := c.defaulted(ctx, change, present)
 		if err != nil { // a Namespace that does not exist yet, for instance
-			return fmt.Sprintf("%s: %v\n", change.Name, err), nil
+			return fmt.Sprintf("%s: %v\n", change.named, err), nil
 		}
 		want = normalise(defaulted)
-		c.expected[change.Name] = want
+		c.expected[change.named] = want
 	}
 	if diff := cmp.Diff(want, normalise(present)); diff != "" {
-		return fmt.Sprintf("%s (-rendered +real):\n%s", change.Name, diff), nil
+		return fmt.Sprintf("%s (-rendered +real):\n%s", change.named, diff), nil
 	}
 	return "", nil
 }
 
 // get returns an object; nil if it does not exist.
-func (c *comparison) get(ctx context.Context, n render.Name) (*unstructured.Unstructured, error) {
+func (c *comparison) get(ctx context.Context, n named) (*unstructured.Unstructured, error) {
 	resource, err := c.resource(n)
 	if err != nil {
 		return nil, err
@@ -322,7 +317,7 @@ func (c *comparison) get(ctx context.Context, n render.Name) (*unstructured.Unst
 	return u, err
 }
 
-func (c *comparison) resource(n render.Name) (dynamic.ResourceInterface, error) {
+func (c *comparison) resource(n named) (dynamic.ResourceInterface, error) {
 	kind := schema.FromAPIVersionAndKind(n.APIVersion, n.Kind)
 	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
@@ -336,17 +331,17 @@ func (c *comparison) resource(n render.Name) (dynamic.ResourceInterface, error) 
 
 // status compares the status of a parent. That of built-in kinds belongs to a controller of
 // Kubernetes, which render does not have.
-func (c *comparison) status(ctx context.Context, parent render.Parent) (string, error) {
+func (c *comparison) status(ctx context.Context, parent parent) (string, error) {
 	if !strings.Contains(schema.FromAPIVersionAndKind(parent.APIVersion, "").Group, ".") ||
 		parent.Kind == "CustomResourceDefinition" {
 		return "", nil
 	}
-	present, err := c.get(ctx, parent.Name)
+	present, err := c.get(ctx, parent.named)
 	if err != nil || present == nil {
-		return fmt.Sprintf("%s does not exist\n", parent.Name), err
+		return fmt.Sprintf("%s does not exist\n", parent.named), err
 	}
 	if diff := cmp.Diff(generic(parent.Status), statusOf(present)); diff != "" {
-		return fmt.Sprintf("status of %s (-rendered +real):\n%s", parent.Name, diff), nil
+		return fmt.Sprintf("status of %s (-rendered +real):\n%s", parent.named, diff), nil
 	}
 	return "", nil
 }
@@ -371,10 +366,10 @@ func (c *comparison) unexpected(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		name := render.Name{
+		name := named{
 			APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: w.Namespace, Name: w.Name,
 		}
-		if slices.ContainsFunc(c.rendered.Changes, func(r render.Change) bool { return r.Name == name }) {
+		if slices.ContainsFunc(c.rendered.Changes, func(r change) bool { return r.named == name }) {
 			continue
 		}
 		if present, err := c.get(ctx, name); err != nil {
@@ -394,12 +389,12 @@ func (c *comparison) remove(ctx context.Context, files []string) error {
 	if len(files) == 0 { // the parents are CRDs
 		return nil
 	}
-	set, err := manifests.Read(nil, files...)
+	objects, err := readObjects(files...)
 	if err != nil {
 		return err
 	}
-	var gone []render.Name
-	for _, o := range set.Objects {
+	var gone []named
+	for _, o := range objects {
 		n, err := c.name(o)
 		if err != nil {
 			return err
@@ -418,13 +413,13 @@ func (c *comparison) remove(ctx context.Context, files []string) error {
 	}
 	for _, change := range c.rendered.Changes {
 		if change.Change == "created" {
-			gone = append(gone, change.Name)
+			gone = append(gone, change.named)
 		}
 	}
 	return c.awaitGone(ctx, gone)
 }
 
-func (c *comparison) awaitGone(ctx context.Context, names []render.Name) error {
+func (c *comparison) awaitGone(ctx context.Context, names []named) error {
 	for _, n := range names {
 		err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 			present, err := c.get(ctx, n)

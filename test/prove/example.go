@@ -87,7 +87,9 @@ const script = "prove.sh"
 // script runs an example's prove.sh.
 func (s *stage) script(ctx context.Context, out io.Writer, dir string) error {
 	run := exec.CommandContext(ctx, filepath.Join(dir, script)) //nolint:gosec // the example's own script
-	run.Env, run.Stdout, run.Stderr = s.env(), out, out
+	run.Env = s.env()
+	run.Stdout = out
+	run.Stderr = out
 	run.WaitDelay = 10 * time.Second // a child that the script has left behind keeps its output open
 	if err := run.Run(); err != nil {
 		return fmt.Errorf("prove.sh: %w; hookloop's log ends: %s", err, s.engine.Output())
@@ -144,7 +146,8 @@ func command(name string) proc.Spec {
 			filepath.Join(examples, name),
 		}
 	default:
-		spec.Path, spec.Args = serve.Program(name), []string{"--listen", "127.0.0.1:0"}
+		spec.Path = serve.Program(name)
+		spec.Args = []string{"--listen", "127.0.0.1:0"}
 	}
 	return spec
 }

@@ -46,7 +46,8 @@ func run(ctx context.Context, only []string) (err error) {
 	if err != nil {
 		return err
 	}
-	table, failed := "\nEXAMPLE\tRESULT\tSECONDS\n", 0
+	table := "\nEXAMPLE\tRESULT\tSECONDS\n"
+	failed := 0
 	for _, name := range examples {
 		begun := time.Now()
 		fmt.Printf("\n━━━ %s ━━━\n", name)

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/render"
 	"github.com/hookloop/hookloop/test/cluster"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,9 +33,9 @@ const temporary = "-rendered"
 // defaulted returns a rendered object with the defaults that the API server adds: the result of a
 // dry run. A created object gets another name in it, because the API server has one of its own.
 func (c *comparison) defaulted(
-	ctx context.Context, change render.Change, present *unstructured.Unstructured,
+	ctx context.Context, change change, present *unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
-	resource, err := c.resource(change.Name)
+	resource, err := c.resource(change.named)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +68,8 @@ func complete(u, present *unstructured.Unstructured) {
 	}
 	owners := u.GetOwnerReferences()
 	for i, o := range owners {
-		if owners[i].UID = uids[o.Kind+" "+o.Name]; owners[i].UID == "" {
+		owners[i].UID = uids[o.Kind+" "+o.Name]
+		if owners[i].UID == "" {
 			owners[i].UID = "missing"
 		}
 	}
@@ -82,7 +82,8 @@ func complete(u, present *unstructured.Unstructured) {
 		return
 	}
 	for key := range data {
-		if data[key] = values[key]; values[key] == nil {
+		data[key] = values[key]
+		if values[key] == nil {
 			data[key] = "" // differs
 		}
 	}

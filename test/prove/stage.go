@@ -44,7 +44,8 @@ var traced = []string{"stubs", "matrixone"}
 func open(ctx context.Context, examples []string) (*stage, error) {
 	s := &stage{}
 	var err error
-	if s.dir, err = os.MkdirTemp("", "hookloop-prove-"); err != nil {
+	s.dir, err = os.MkdirTemp("", "hookloop-prove-")
+	if err != nil {
 		return s, err
 	}
 	crds, err := filepath.Glob(filepath.Join(cluster.Root(), "examples", "*", "crd.yaml"))
@@ -52,10 +53,12 @@ func open(ctx context.Context, examples []string) (*stage, error) {
 		return s, err
 	}
 	crds = append([]string{filepath.Join(cluster.Root(), "manifests", "crds")}, crds...)
-	if s.cluster, err = cluster.New(ctx, cluster.Options{Dir: filepath.Join(s.dir, "cluster"), CRDs: crds}); err != nil {
+	s.cluster, err = cluster.New(ctx, cluster.Options{Dir: filepath.Join(s.dir, "cluster"), CRDs: crds})
+	if err != nil {
 		return s, err
 	}
-	if s.bin, err = s.cluster.InstallKubectl(); err != nil {
+	s.bin, err = s.cluster.InstallKubectl()
+	if err != nil {
 		return s, err
 	}
 	if err := s.addReader(ctx); err != nil {
@@ -69,17 +72,19 @@ func open(ctx context.Context, examples []string) (*stage, error) {
 			fault(err)
 		}
 	})
-	if s.gateway, err = newGateway(ctx, filepath.Join(s.dir, "gateway")); err != nil {
+	s.gateway, err = newGateway(ctx, filepath.Join(s.dir, "gateway"))
+	if err != nil {
 		return s, err
 	}
 	var exporting []string
 	if slices.ContainsFunc(examples, func(name string) bool { return slices.Contains(traced, name) }) {
-		if s.jaeger, err = jaeger.New(ctx, jaeger.Options{}); err != nil {
+		s.jaeger, err = jaeger.New(ctx, jaeger.Options{})
+		if err != nil {
 			return s, err
 		}
 		exporting = s.jaeger.Env()
 	}
-	s.engine, err = serve.Start(ctx, serve.Settings{
+	s.engine, err = serve.Start(ctx, serve.Config{
 		Kubeconfig: s.cluster.Kubeconfig(),
 		Env:        exporting,
 		Flags: append(

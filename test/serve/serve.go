@@ -24,8 +24,8 @@ import (
 // StartTimeout bounds the start of a process.
 const StartTimeout = 2 * time.Minute
 
-// Settings configure an engine.
-type Settings struct {
+// Config configure an engine.
+type Config struct {
 	Kubeconfig string
 	// Program is the hookloop program; empty is that of `make build`.
 	Program string
@@ -46,13 +46,14 @@ type Engine struct {
 
 // Start runs an engine and returns when it is ready. If it fails, a process that is not nil is to
 // be stopped.
-func Start(ctx context.Context, s Settings) (*Engine, error) {
+func Start(ctx context.Context, s Config) (*Engine, error) {
 	ports, err := cluster.FreePorts(2)
 	if err != nil {
 		return nil, err
 	}
 	e := &Engine{Health: fmt.Sprintf("127.0.0.1:%d", ports[0]), Metrics: fmt.Sprintf("127.0.0.1:%d", ports[1])}
-	path, args := cmp.Or(s.Program, Program("hookloop")), append([]string{
+	path := cmp.Or(s.Program, Program("hookloop"))
+	args := append([]string{
 		"serve", "--kubeconfig", s.Kubeconfig, "--health-probe-bind-address", e.Health, "--metrics-address", e.Metrics,
 	}, s.Flags...)
 	if s.Within != nil {

@@ -138,14 +138,16 @@ func TestSDKsPassDialledIn(t *testing.T) {
 		}
 		return path
 	}
-	ca, token := file("ca.crt", authority.PEM), file("token", []byte("kit"))
+	ca := file("ca.crt", authority.PEM)
+	token := file("token", []byte("kit"))
 	o := streamkit.ListenOptions{
 		Address: "127.0.0.1:0", CertFile: file("tls.crt", certificate), KeyFile: file("tls.key", key),
 		Options: streamkit.Options{Transcript: true, Wait: waiting},
 	}
 	for _, s := range sdks {
 		t.Run(s.name, func(t *testing.T) {
-			spec, o := s.spec(t), o
+			spec := s.spec(t)
+			o := o
 			o.Listening = func(address string) {
 				start(t, spec, "--attach", address, "--worker", "kit", "--ca-file", ca, "--token-file", token)
 			}

@@ -71,7 +71,7 @@ func installCRDs(k *kit.Kit) {
 
 // startEngine runs an engine for the controllers with the label engine=name.
 func startEngine(ctx context.Context, c *cluster.Cluster, name string, env ...string) (*serve.Engine, error) {
-	return serve.Start(ctx, serve.Settings{
+	return serve.Start(ctx, serve.Config{
 		Kubeconfig: c.Kubeconfig(), Env: env, Flags: []string{"--target-label-selector=engine=" + name},
 	})
 }

@@ -183,7 +183,8 @@ func golden(k *kit.Kit, file string, args ...string) {
 // compare compares a text with a golden file.
 func compare(k *kit.Kit, file, got string) {
 	k.Helper()
-	file, got = filepath.Join("testdata", file), normal(got)
+	file = filepath.Join("testdata", file)
+	got = normal(got)
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
 			k.Fatal(err)
@@ -226,7 +227,8 @@ func hookloop(k *kit.Kit, args ...string) string {
 	defer cancel()
 	var out, messages bytes.Buffer
 	cmd := exec.CommandContext(ctx, serve.Program("hookloop"), append(args, "--kubeconfig", k.Cluster.Kubeconfig())...)
-	cmd.Stdout, cmd.Stderr = &out, &messages
+	cmd.Stdout = &out
+	cmd.Stderr = &messages
 	if err := cmd.Run(); err != nil {
 		k.Fatalf("hookloop %s: %v\n%s%s", strings.Join(args, " "), err, messages.String(), out.String())
 	}

@@ -51,7 +51,8 @@ func TestTenant(t *testing.T) {
 				"-f", examplePath("tenant", "crd.yaml"), "--parent", examplePath("tenant", "tenant.yaml"))
 			const command = "$ hookloop verify --hook http://127.0.0.1:8080 -f controller.yaml -f crd.yaml " +
 				"--parent tenant.yaml\n"
-			if got = normal(strings.ReplaceAll(got, address, "http://127.0.0.1:8080")); exit != test.exit {
+			got = normal(strings.ReplaceAll(got, address, "http://127.0.0.1:8080"))
+			if exit != test.exit {
 				t.Errorf("the exit code is %d, want %d", exit, test.exit)
 			}
 			golden := filepath.Join("testdata", test.golden)

@@ -200,7 +200,8 @@ func verify(t *testing.T, flags ...string) report {
 	defer cancel()
 	command := exec.CommandContext(ctx, serve.Program("hookloop"), append([]string{"verify", "-o", "json"}, flags...)...)
 	var out, errs bytes.Buffer
-	command.Stdout, command.Stderr = &out, &errs
+	command.Stdout = &out
+	command.Stderr = &errs
 	runErr := command.Run()
 	var r report
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {

@@ -121,9 +121,11 @@ func (r *release) run(ctx context.Context, dir string, more []string, name strin
 // what it printed.
 func command(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // the commands of this program
-	cmd.Dir, cmd.Env = dir, env
+	cmd.Dir = dir
+	cmd.Env = env
 	var out, faults bytes.Buffer // two, because each is written by a goroutine of its own
-	cmd.Stdout, cmd.Stderr = &out, &faults
+	cmd.Stdout = &out
+	cmd.Stderr = &faults
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out.String()+faults.String())
 	}

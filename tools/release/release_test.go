@@ -107,7 +107,8 @@ replace github.com/hookloop/hookloop/sdk/go => ./sdk/go
 // TestArchive checks that an archive's bytes depend on its content only.
 func TestArchive(t *testing.T) {
 	entries := []entry{{"LICENSE", 0o644, []byte("text")}, {"hookloop", 0o755, []byte("program")}}
-	dir, when := t.TempDir(), time.Unix(1e9, 0)
+	dir := t.TempDir()
+	when := time.Unix(1e9, 0)
 	var written [2][]byte
 	for i := range written {
 		path := filepath.Join(dir, string(rune('a'+i)))

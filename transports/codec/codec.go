@@ -48,7 +48,8 @@ var writers = map[hook.ControllerKind]func(*hook.Question, writer) Call{
 func write(q *hook.Question, w writer) Call { return writers[q.Kind](q, w) }
 
 func writeComposite(q *hook.Question, w writer) Call {
-	controller, parent := w.object(q.Controller), w.object(q.Parent)
+	controller := w.object(q.Controller)
+	parent := w.object(q.Parent)
 	switch q.Op {
 	case hook.Customize:
 		return Call{
@@ -67,7 +68,8 @@ func writeComposite(q *hook.Question, w writer) Call {
 }
 
 func writeDecorator(q *hook.Question, w writer) Call {
-	controller, parent := w.object(q.Controller), w.object(q.Parent)
+	controller := w.object(q.Controller)
+	parent := w.object(q.Parent)
 	switch q.Op {
 	case hook.Customize:
 		return Call{
@@ -86,7 +88,8 @@ func writeDecorator(q *hook.Question, w writer) Call {
 }
 
 func writeMapping(q *hook.Question, w writer) Call {
-	controller, parent := w.object(q.Controller), w.object(q.Parent)
+	controller := w.object(q.Controller)
+	parent := w.object(q.Parent)
 	switch q.Op {
 	case hook.Customize:
 		return Call{&mapv1.CustomizeRequest{Controller: controller, Parent: parent}, &mapv1.CustomizeResponse{}}

@@ -1,9 +1,9 @@
 package codec
 
 import (
-	"github.com/hookloop/hookloop/internal/printable"
 	"encoding/json"
 	"fmt"
+	"github.com/hookloop/hookloop/internal/printable"
 	"slices"
 	"time"
 
@@ -107,10 +107,12 @@ func (d decoder) decoration(r decoration, status []byte) (*hook.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.Labels, err = decodePatch(r.GetLabels()); err != nil {
+	a.Labels, err = decodePatch(r.GetLabels())
+	if err != nil {
 		return nil, fmt.Errorf("labels: %w", err)
 	}
-	if a.Annotations, err = decodePatch(r.GetAnnotations()); err != nil {
+	a.Annotations, err = decodePatch(r.GetAnnotations())
+	if err != nil {
 		return nil, fmt.Errorf("annotations: %w", err)
 	}
 	return a, nil

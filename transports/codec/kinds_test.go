@@ -27,7 +27,8 @@ func TestEveryOperationHasAMethod(t *testing.T) {
 			}
 			of := found.(protoreflect.MethodDescriptor)
 			call := codec.New(&hook.Question{Kind: k.ControllerKind, Op: op, Controller: parent, Parent: parent})
-			request, response := call.Request.ProtoReflect().Descriptor(), call.Response.ProtoReflect().Descriptor()
+			request := call.Request.ProtoReflect().Descriptor()
+			response := call.Response.ProtoReflect().Descriptor()
 			if request != of.Input() || response != of.Output() {
 				t.Errorf("%s: written as %s, %s", method, request.FullName(), response.FullName())
 			}

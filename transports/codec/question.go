@@ -55,7 +55,8 @@ func Encode(q *hook.Question) (*Encoded, error) {
 		return &Encoded{Response: call.Response, message: call.Request}, nil
 	}
 	shallow := *q
-	shallow.Children, shallow.Related = nil, nil
+	shallow.Children = nil
+	shallow.Related = nil
 	call := New(&shallow)
 	w := questionWriter{
 		text:     make([]byte, 0, objects*headerBytes+q.Parent.Size()+q.Controller.Size()),
@@ -212,11 +213,13 @@ func (w *questionWriter) object(o *object.Object) {
 
 // placeOf returns the fields 1 to 3 of an object's message.
 func (w *questionWriter) placeOf(o *object.Object) []byte {
-	gvk, namespace := o.GVK(), o.Namespace()
+	gvk := o.GVK()
+	namespace := o.Namespace()
 	if w.place != nil && gvk == w.gvk && namespace == w.namespace {
 		return w.place
 	}
-	w.gvk, w.namespace = gvk, namespace
+	w.gvk = gvk
+	w.namespace = namespace
 	w.place = appendText(w.place[:0], 1, gvk.GroupVersion().String())
 	w.place = appendText(w.place, 2, gvk.Kind)
 	w.place = appendText(w.place, 3, namespace)

@@ -45,7 +45,8 @@ func listOf(t testing.TB, apiVersion, kind string, n int) (list []*object.Object
 func questionOf(t testing.TB, kind hook.ControllerKind, op hook.Op, n int) *hook.Question {
 	t.Helper()
 	one := listOf(t, "example.com/v1", "Web", 1)[0]
-	pods, webs := resourceOf("", "Pod"), resourceOf("example.com", "Web")
+	pods := resourceOf("", "Pod")
+	webs := resourceOf("example.com", "Web")
 	q := &hook.Question{Kind: kind, Op: op, Controller: one, Parent: one}
 	if op == hook.Customize {
 		return q

@@ -1,9 +1,9 @@
 package codec
 
 import (
-	"github.com/hookloop/hookloop/internal/printable"
 	"errors"
 	"fmt"
+	"github.com/hookloop/hookloop/internal/printable"
 	"strings"
 	"time"
 

@@ -1,11 +1,11 @@
 package fallback
 
 import (
-	"github.com/hookloop/hookloop/internal/printable"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"github.com/hookloop/hookloop/internal/printable"
 	"strings"
 	"time"
 
@@ -167,7 +167,8 @@ func (p *pair) neither(preferred, fallback error) error {
 	if !errors.As(fallback, &last) {
 		return fallback
 	}
-	kind, text := last.Kind, cmp.Or(p.line.answering(p).Cause, "not asked")
+	kind := last.Kind
+	text := cmp.Or(p.line.answering(p).Cause, "not asked")
 	if preferred != nil {
 		text = cause(preferred)
 		if hook.KindOf(preferred) == hook.TimedOut {

@@ -45,7 +45,7 @@ type Transport struct {
 }
 
 // Open opens both hooks. s.Field is an object with the fields of both. The error names the field.
-func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
+func (t *Transport) Open(s hook.Config) (*hook.Opened, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(s.Field, &fields); err != nil {
 		return nil, err
@@ -76,15 +76,20 @@ func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 }
 
 // open opens the two hooks of a pair and divides the timeout.
-func (t *Transport) open(p *pair, s hook.Settings, fields map[string]json.RawMessage) error {
-	preferred, fallback := s, s
-	preferred.Field, fallback.Field = fields[t.Preferred.Name], fields[t.Fallback.Name]
-	preferred.Observer, fallback.Observer = p, nil
+func (t *Transport) open(p *pair, s hook.Config, fields map[string]json.RawMessage) error {
+	preferred := s
+	fallback := s
+	preferred.Field = fields[t.Preferred.Name]
+	fallback.Field = fields[t.Fallback.Name]
+	preferred.Observer = p
+	fallback.Observer = nil
 	var err error
-	if p.preferred.Opened, err = t.Preferred.open(preferred); err != nil {
+	p.preferred.Opened, err = t.Preferred.open(preferred)
+	if err != nil {
 		return err
 	}
-	if p.fallback.Opened, err = t.Fallback.open(fallback); err != nil {
+	p.fallback.Opened, err = t.Fallback.open(fallback)
+	if err != nil {
 		return errors.Join(err, p.preferred.close())
 	}
 	p.divide(p.preferred.Timeout, p.fallback.Timeout)
@@ -92,7 +97,7 @@ func (t *Transport) open(p *pair, s hook.Settings, fields map[string]json.RawMes
 }
 
 // open opens the hook of one transport.
-func (s Side) open(settings hook.Settings) (*hook.Opened, error) {
+func (s Side) open(settings hook.Config) (*hook.Opened, error) {
 	if settings.Field == nil {
 		return nil, fmt.Errorf("%s: is missing; expected both transports", s.Name)
 	}
@@ -147,7 +152,8 @@ type pair struct {
 // divide divides the longer timeout of the two hooks: the fallback gets its own timeout, but at
 // most half, and the preferred hook gets the rest.
 func (p *pair) divide(preferred, fallback time.Duration) {
-	preferred, fallback = cmp.Or(preferred, endpoint.DefaultTimeout), cmp.Or(fallback, endpoint.DefaultTimeout)
+	preferred = cmp.Or(preferred, endpoint.DefaultTimeout)
+	fallback = cmp.Or(fallback, endpoint.DefaultTimeout)
 	p.timeout = max(preferred, fallback)
 	p.share = p.timeout - min(fallback, p.timeout/2)
 	p.silenceTimeout = min(silenceTimeout, min(p.share, preferred)/2)
@@ -180,7 +186,7 @@ func (p *pair) Intercepted(by []string) {
 func (p *pair) Answering(hook.Answering) {}
 
 // share returns the line of a controller and a preferred hook. It creates a missing one.
-func (t *Transport) share(s hook.Settings, field json.RawMessage) *line {
+func (t *Transport) share(s hook.Config, field json.RawMessage) *line {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := strings.Join([]string{s.ControllerKind, s.ControllerName, string(field), string(s.EndpointConfigs)}, "\x00")

@@ -31,7 +31,7 @@ type part struct {
 	mu       sync.Mutex // guards the fields below
 	behave   hook.Func
 	down     error // the result of probes
-	settings hook.Settings
+	settings hook.Config
 
 	running *running
 }
@@ -58,11 +58,12 @@ func (r *running) enter(parent string) (leave func()) {
 func (p *part) set(behave hook.Func, down error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.behave, p.down = behave, down
+	p.behave = behave
+	p.down = down
 }
 
 func (p *part) open(address string, timeout time.Duration) hook.Opener {
-	return func(s hook.Settings) (*hook.Opened, error) {
+	return func(s hook.Config) (*hook.Opened, error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.settings = s
@@ -116,7 +117,7 @@ func newSituation(t *testing.T) *situation {
 // open opens the composed hook of an operation.
 func (s *situation) open(op hook.Op) *hook.Opened {
 	s.Helper()
-	opened, err := s.composed.Open(hook.Settings{
+	opened, err := s.composed.Open(hook.Config{
 		ControllerKind: "CompositeController", ControllerName: "web", Kind: hook.Composite, Op: op,
 		Field: json.RawMessage(`{"grpc":{},"webhook":{}}`), Observer: observer{s, op},
 		Trigger: func(t hook.Trigger) (int, error) {
@@ -167,7 +168,8 @@ func (s *situation) took() (triggers, reports []string) {
 		triggers = append(triggers, fmt.Sprint(t.Reason, t.Parents))
 	}
 	reports = s.reports
-	s.triggers, s.reports = nil, nil
+	s.triggers = nil
+	s.reports = nil
 	return triggers, reports
 }
 
@@ -370,7 +372,8 @@ func TestOneLostConnectionIsRetried(t *testing.T) {
 func TestSideChangesWithHysteresis(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSituation(t)
-		h, final := s.open(hook.Sync), s.open(hook.Finalize)
+		h := s.open(hook.Sync)
+		final := s.open(hook.Finalize)
 		by(t, h, hook.Sync)
 		s.expect(nil, []string{"sync: grpc", "finalize: grpc"})
 
@@ -533,7 +536,8 @@ func TestHalfServedHook(t *testing.T) {
 			asked++
 			return unserved(ctx, q)
 		}, nil)
-		h, final := s.open(hook.Sync), s.open(hook.Finalize)
+		h := s.open(hook.Sync)
+		final := s.open(hook.Finalize)
 		s.took()
 		for range 10 {
 			if got := by(t, h, hook.Sync) + " " + by(t, final, hook.Finalize); got != "grpc webhook" {
@@ -603,7 +607,8 @@ func TestSeriesEndWithTheHook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSituation(t)
 		s.grpc.set(refuses(), errRefused)
-		h, final := s.open(hook.Sync), s.open(hook.Finalize)
+		h := s.open(hook.Sync)
+		final := s.open(hook.Finalize)
 		by(t, h, hook.Sync)
 		by(t, final, hook.Finalize)
 		if err := h.Close(); err != nil {
@@ -660,7 +665,7 @@ func TestSpanShowsWhoAnswered(t *testing.T) {
 func TestBadSettings(t *testing.T) {
 	broken := &fallback.Transport{
 		Preferred: fallback.Side{Name: "grpc", Open: (&part{}).open("a:1", time.Second)},
-		Fallback: fallback.Side{Name: "webhook", Open: func(hook.Settings) (*hook.Opened, error) {
+		Fallback: fallback.Side{Name: "webhook", Open: func(hook.Config) (*hook.Opened, error) {
 			return nil, errors.New("url: is missing")
 		}},
 	}
@@ -669,7 +674,7 @@ func TestBadSettings(t *testing.T) {
 		`{"webhook":{}}`:           "grpc: is missing; expected both transports",
 		`{"grpc":{},"webhook":{}}`: "webhook: url: is missing",
 	} {
-		opened, err := broken.Open(hook.Settings{Field: json.RawMessage(field)})
+		opened, err := broken.Open(hook.Config{Field: json.RawMessage(field)})
 		if opened != nil || err == nil || err.Error() != want {
 			t.Errorf("%s: got %v and %v, want %s", field, opened, err, want)
 		}

@@ -122,7 +122,8 @@ func (l *line) endTrial(turn turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if turn == trial {
-		l.trying, l.requested = false, false
+		l.trying = false
+		l.requested = false
 	}
 }
 
@@ -132,11 +133,13 @@ func (l *line) missed(p *pair, turn turn, began time.Time, cause string) (over b
 	l.update(func() {
 		if turn == trial {
 			l.failed(cause)
-			l.requested, over = false, true
+			l.requested = false
+			over = true
 			return
 		}
 		before := l.away
-		if over = l.state.missed(began, time.Now(), p.silenceTimeout, cause); over && !before {
+		over = l.state.missed(began, time.Now(), p.silenceTimeout, cause)
+		if over && !before {
 			l.depart()
 			l.changed(l.all(), l.preferred, l.fallback+" answers in place of "+l.preferred)
 		}

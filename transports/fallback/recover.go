@@ -78,7 +78,8 @@ func (l *line) probe(ctx context.Context) {
 	reachable := ask == nil || ask(ctx) == nil
 	l.mu.Lock()
 	l.probed(time.Now(), reachable)
-	request, parent := l.due(time.Now()) && !l.requested && l.trigger != nil, l.parent
+	request := l.due(time.Now()) && !l.requested && l.trigger != nil
+	parent := l.parent
 	l.requested = l.requested || request
 	l.mu.Unlock()
 	if request {

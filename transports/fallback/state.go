@@ -56,7 +56,11 @@ func (s *state) missed(began, now time.Time, silenceTimeout time.Duration, cause
 	} else {
 		s.hold = minHold
 	}
-	s.away, s.cause, s.good, s.trying, s.soon = true, cause, time.Time{}, false, false
+	s.away = true
+	s.cause = cause
+	s.good = time.Time{}
+	s.trying = false
+	s.soon = false
 	return true
 }
 
@@ -77,13 +81,21 @@ func (s *state) due(now time.Time) bool {
 
 // failed records that the preferred hook did not respond to its trial.
 func (s *state) failed(cause string) {
-	s.trying, s.soon, s.cause, s.good = false, false, cause, time.Time{}
+	s.trying = false
+	s.soon = false
+	s.cause = cause
+	s.good = time.Time{}
 	s.hold = min(2*s.hold, maxHold)
 }
 
 // back records that the preferred hook answers again.
 func (s *state) back(now time.Time) {
-	s.away, s.cause, s.trying, s.soon, s.responded, s.returned = false, "", false, false, now, now
+	s.away = false
+	s.cause = ""
+	s.trying = false
+	s.soon = false
+	s.responded = now
+	s.returned = now
 }
 
 // operation records whether the preferred hook serves one operation.

@@ -33,7 +33,8 @@ func TestPassesTheSuiteOfAllTransports(t *testing.T) {
 			transporttest.Run(t, transporttest.Harness{
 				Open: unmarked(composed.Open),
 				Serve: func(t *testing.T, timeout string, behave transporttest.Behavior) json.RawMessage {
-					preferred, fallback := transporttest.ClosedAddress(t), transporttest.ClosedAddress(t)
+					preferred := transporttest.ClosedAddress(t)
+					fallback := transporttest.ClosedAddress(t)
 					patient := timeout
 					if sides.preferred {
 						preferred = serve(t, behave)
@@ -46,7 +47,8 @@ func TestPassesTheSuiteOfAllTransports(t *testing.T) {
 					return fmt.Appendf(nil, `{"one":%s,"other":%s}`, field(preferred, patient), field(fallback, timeout))
 				},
 				Nowhere: func(t *testing.T) json.RawMessage {
-					one, other := transporttest.ClosedAddress(t), transporttest.ClosedAddress(t)
+					one := transporttest.ClosedAddress(t)
+					other := transporttest.ClosedAddress(t)
 					return fmt.Appendf(nil, `{"one":%s,"other":%s}`, field(one, ""), field(other, ""))
 				},
 			})
@@ -56,7 +58,7 @@ func TestPassesTheSuiteOfAllTransports(t *testing.T) {
 
 // unmarked removes AnsweredBy, which the suite does not expect.
 func unmarked(open hook.Opener) hook.Opener {
-	return func(s hook.Settings) (*hook.Opened, error) {
+	return func(s hook.Config) (*hook.Opened, error) {
 		opened, err := open(s)
 		if err != nil {
 			return nil, err

@@ -82,7 +82,7 @@ type testGateway struct {
 func newTestGateway(t *testing.T) *testGateway {
 	t.Helper()
 	p := &fakeGuard{admitted: map[string]bool{}}
-	return &testGateway{t, New(Settings{Guard: p, Build: "test", Clock: clock.RealClock{}}), p}
+	return &testGateway{t, New(Config{Guard: p, Build: "test", Clock: clock.RealClock{}}), p}
 }
 
 // Trigger sends a request as a registered Gateway receives it.
@@ -175,7 +175,7 @@ func (g *testHook) serve(user, build string, attach *streamv1.Attach) {
 	if !g.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Attach{Attach: attach}}) {
 		return
 	}
-	machine := session.NewHook(session.HookSettings{Build: build, State: func(id string) *session.State {
+	machine := session.NewHook(session.HookConfig{Build: build, State: func(id string) *session.State {
 		g.session = id
 		return session.NewState(0)
 	}})
@@ -219,8 +219,8 @@ func (g *testHook) end() *status.Status { return status.Convert(<-g.ended) }
 
 // settingsOf returns the settings of a controller's sync hook. It sends the controller's triggers
 // to the channel, which may be nil.
-func settingsOf(controller string, triggers chan<- hook.Trigger) hook.Settings {
-	s := hook.Settings{ControllerKind: "CompositeController", ControllerName: controller, Op: hook.Sync, Version: "v2"}
+func settingsOf(controller string, triggers chan<- hook.Trigger) hook.Config {
+	s := hook.Config{ControllerKind: "CompositeController", ControllerName: controller, Op: hook.Sync, Version: "v2"}
 	if triggers != nil {
 		s.Trigger = func(t hook.Trigger) (int, error) {
 			triggers <- t
@@ -232,9 +232,9 @@ func settingsOf(controller string, triggers chan<- hook.Trigger) hook.Settings {
 
 // open opens a controller's hook through the gateway, as the engine does: one that a worker serves,
 // or own if it is not nil.
-func (h *testGateway) open(s hook.Settings, worker string, own hook.Hook) *hook.Opened {
+func (h *testGateway) open(s hook.Config, worker string, own hook.Hook) *hook.Opened {
 	h.Helper()
-	openers := h.Openers(hook.Openers{"grpc": func(s hook.Settings) (*hook.Opened, error) {
+	openers := h.Openers(hook.Openers{"grpc": func(s hook.Config) (*hook.Opened, error) {
 		if own != nil {
 			return &hook.Opened{Hook: own, Address: "own"}, nil
 		}

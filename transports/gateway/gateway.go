@@ -10,9 +10,9 @@
 package gateway
 
 import (
-	"github.com/hookloop/hookloop/internal/printable"
 	"context"
 	"errors"
+	"github.com/hookloop/hookloop/internal/printable"
 	"strings"
 	"sync"
 	"time"
@@ -54,8 +54,8 @@ type Guard interface {
 	Recheck(ctx context.Context, caller *auth.Caller, rights ...auth.Right) (context.Context, context.CancelFunc)
 }
 
-// Settings configure a Gateway.
-type Settings struct {
+// Config configure a Gateway.
+type Config struct {
 	Guard Guard
 	// Build is the engine's build, which hooks receive.
 	Build string
@@ -69,7 +69,7 @@ type Settings struct {
 // Gateway holds the workers, the controllers that refer to them, and the intercepts.
 type Gateway struct {
 	streamv1.UnimplementedGatewayServiceServer
-	settings Settings
+	settings Config
 	pending  *pending
 
 	mu          sync.Mutex // guards the fields below
@@ -102,7 +102,7 @@ type running struct {
 }
 
 // New returns a Gateway without workers.
-func New(s Settings) *Gateway {
+func New(s Config) *Gateway {
 	return &Gateway{
 		settings:    s,
 		pending:     newPending(),
@@ -146,7 +146,8 @@ func (g *Gateway) Attach(raw grpc.BidiStreamingServer[streamv1.HookMessage, stre
 	}
 	var attach *streamv1.Attach
 	right, err := g.allow(ctx, caller, func(ctx context.Context) (auth.Right, error) {
-		if attach, err = g.receiveAttach(ctx, conn); err != nil {
+		attach, err = g.receiveAttach(ctx, conn)
+		if err != nil {
 			return auth.Right{}, err
 		}
 		return rightFor(attach)
@@ -211,7 +212,8 @@ func (g *Gateway) removeStream(user string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.open--
-	if g.streams[user]--; g.streams[user] == 0 {
+	g.streams[user]--
+	if g.streams[user] == 0 {
 		delete(g.streams, user)
 	}
 }

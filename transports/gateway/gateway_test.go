@@ -261,7 +261,8 @@ func TestResume(t *testing.T) {
 // TestNewBuildOfAWorker resyncs the controllers that refer to it.
 func TestNewBuildOfAWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, triggers := newTestGateway(t), make(chan hook.Trigger, 10)
+		h := newTestGateway(t)
+		triggers := make(chan hook.Trigger, 10)
 		opened := h.open(settingsOf("web", triggers), "hello", nil)
 		h.attachAs("old", "1", serves("hello"))
 		if len(triggers) > 0 {
@@ -280,7 +281,8 @@ func TestNewBuildOfAWorker(t *testing.T) {
 // TestTrigger requests syncs without a session.
 func TestTrigger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, triggers := newTestGateway(t), make(chan hook.Trigger, 10)
+		h := newTestGateway(t)
+		triggers := make(chan hook.Trigger, 10)
 		h.open(settingsOf("web", triggers), "hello", nil)
 		h.open(settingsOf("wiki", triggers), "hello", nil)
 		cases := map[string]struct {
@@ -370,7 +372,7 @@ func TestTriggersThatAreTooMany(t *testing.T) {
 func TestOpenersPassErrorsOn(t *testing.T) {
 	want := errors.New("no such field")
 	h := newTestGateway(t)
-	openers := h.Openers(hook.Openers{"grpc": func(hook.Settings) (*hook.Opened, error) { return nil, want }})
+	openers := h.Openers(hook.Openers{"grpc": func(hook.Config) (*hook.Opened, error) { return nil, want }})
 	if _, err := openers["grpc"](settingsOf("web", nil)); !errors.Is(err, want) || len(h.controllers) > 0 {
 		t.Errorf("got %v and %d controllers, want the error alone", err, len(h.controllers))
 	}
@@ -386,7 +388,8 @@ func intercepting(team string) *streamv1.Attach {
 // TestIntercept takes some parents from a controller's own hook, and returns them without a delay.
 func TestIntercept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, triggers := newTestGateway(t), make(chan hook.Trigger, 10)
+		h := newTestGateway(t)
+		triggers := make(chan hook.Trigger, 10)
 		opened := h.open(settingsOf("web", triggers), "", answering("own"))
 		laptop := h.attach("laptop", intercepting("blue"))
 		if got := <-triggers; got.Reason != "an intercept begins" || got.Selector.String() != "team=blue" || !got.Invalidate {
@@ -407,7 +410,8 @@ func TestIntercept(t *testing.T) {
 		<-triggers
 		<-laptop.calls
 		laptop.silent = true
-		began, answered := time.Now(), make(chan string, 1)
+		began := time.Now()
+		answered := make(chan string, 1)
 		go func() { answered <- h.answerOf(opened, "blue") }()
 		<-laptop.calls
 		laptop.leave()
@@ -437,7 +441,8 @@ func TestInterceptThatIsNotOpenYet(t *testing.T) {
 // TestNamedIntercept resyncs one parent only.
 func TestNamedIntercept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, triggers := newTestGateway(t), make(chan hook.Trigger, 10)
+		h := newTestGateway(t)
+		triggers := make(chan hook.Trigger, 10)
 		opened := h.open(settingsOf("web", triggers), "", answering("own"))
 		h.attach("laptop", &streamv1.Attach{Intercept: &streamv1.Intercept{
 			ControllerKind: "CompositeController", ControllerName: "web", Namespace: "shop", Name: "blue",
@@ -485,7 +490,8 @@ func TestHookThatStops(t *testing.T) {
 func TestTriggerOfOneKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t)
-		composite, decorator := make(chan hook.Trigger, 2), make(chan hook.Trigger, 2)
+		composite := make(chan hook.Trigger, 2)
+		decorator := make(chan hook.Trigger, 2)
 		h.open(settingsOf("web", composite), "hello", nil)
 		other := settingsOf("web", decorator)
 		other.ControllerKind = "DecoratorController"

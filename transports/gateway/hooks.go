@@ -1,8 +1,8 @@
 package gateway
 
 import (
-	"github.com/hookloop/hookloop/internal/printable"
 	"context"
+	"github.com/hookloop/hookloop/internal/printable"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
@@ -12,9 +12,10 @@ import (
 )
 
 // Open makes a hook that the sessions of a worker answer.
-func (g *Gateway) Open(s hook.Settings, name string, timeout time.Duration) *hook.Opened {
+func (g *Gateway) Open(s hook.Config, name string, timeout time.Duration) *hook.Opened {
 	g.mu.Lock()
-	w, c := g.worker(name), controller{s.ControllerKind, s.ControllerName}
+	w := g.worker(name)
+	c := controller{s.ControllerKind, s.ControllerName}
 	w.users[c]++
 	w.pool.Fail(status.Errorf(codes.Unavailable, "no hook that serves worker %q has dialled in", name))
 	g.mu.Unlock()
@@ -34,7 +35,8 @@ func (g *Gateway) Open(s hook.Settings, name string, timeout time.Duration) *hoo
 			stopWatching()
 			g.mu.Lock()
 			defer g.mu.Unlock()
-			if w.users[c]--; w.users[c] == 0 {
+			w.users[c]--
+			if w.users[c] == 0 {
 				delete(w.users, c)
 			}
 			g.drop(w)
@@ -48,7 +50,7 @@ func (g *Gateway) Open(s hook.Settings, name string, timeout time.Duration) *hoo
 func (g *Gateway) Openers(openers hook.Openers) hook.Openers {
 	wrapped := make(hook.Openers, len(openers))
 	for field, open := range openers {
-		wrapped[field] = func(s hook.Settings) (*hook.Opened, error) {
+		wrapped[field] = func(s hook.Config) (*hook.Opened, error) {
 			opened, err := open(s)
 			if err != nil {
 				return nil, err
@@ -60,7 +62,7 @@ func (g *Gateway) Openers(openers hook.Openers) hook.Openers {
 }
 
 // track registers a controller while one of its hooks is open.
-func (g *Gateway) track(s hook.Settings, opened *hook.Opened) *hook.Opened {
+func (g *Gateway) track(s hook.Config, opened *hook.Opened) *hook.Opened {
 	c := controller{s.ControllerKind, s.ControllerName}
 	defer g.notifyObserver(c)
 	g.mu.Lock()
@@ -70,7 +72,8 @@ func (g *Gateway) track(s hook.Settings, opened *hook.Opened) *hook.Opened {
 		r = &running{}
 		g.controllers[c] = r
 	}
-	r.trigger, r.observer = s.Trigger, s.Observer
+	r.trigger = s.Trigger
+	r.observer = s.Observer
 	r.hooks++
 	return &hook.Opened{
 		Hook: hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
@@ -84,7 +87,8 @@ func (g *Gateway) track(s hook.Settings, opened *hook.Opened) *hook.Opened {
 		Forget:  opened.Forget,
 		Close: func() error {
 			g.mu.Lock()
-			if r.hooks--; r.hooks == 0 && g.controllers[c] == r {
+			r.hooks--
+			if r.hooks == 0 && g.controllers[c] == r {
 				delete(g.controllers, c)
 			}
 			g.mu.Unlock()

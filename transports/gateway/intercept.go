@@ -134,7 +134,8 @@ func (g *Gateway) triggerWithin(i *intercept) func(*streamv1.Trigger) (int, erro
 			return 0, status.Errorf(codes.FailedPrecondition, "there is no running %s %q that takes triggers",
 				i.controller.kind, i.controller.name)
 		}
-		if req = i.restrict(req); len(req.Parents) == 0 {
+		req = i.restrict(req)
+		if len(req.Parents) == 0 {
 			return 0, nil
 		}
 		return ask(req)
@@ -212,7 +213,8 @@ func (g *Gateway) removeIntercept(i *intercept) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	left := slices.DeleteFunc(g.intercepts[i.controller], func(other *intercept) bool { return other == i })
-	if g.intercepts[i.controller] = left; len(left) == 0 {
+	g.intercepts[i.controller] = left
+	if len(left) == 0 {
 		delete(g.intercepts, i.controller)
 	}
 }

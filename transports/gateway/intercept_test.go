@@ -16,7 +16,9 @@ import (
 // controller, as after a change of its spec.
 func TestInterceptOutlivesItsController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, before, after := newTestGateway(t), make(chan hook.Trigger, 10), make(chan hook.Trigger, 10)
+		h := newTestGateway(t)
+		before := make(chan hook.Trigger, 10)
+		after := make(chan hook.Trigger, 10)
 		opened := h.open(settingsOf("web", before), "", answering("own"))
 		laptop := h.attach("laptop", intercepting("blue"))
 		<-before
@@ -51,7 +53,8 @@ func TestInterceptOutlivesItsController(t *testing.T) {
 // trigger selects.
 func TestTriggerOfAnIntercept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, triggers := newTestGateway(t), make(chan hook.Trigger, 10)
+		h := newTestGateway(t)
+		triggers := make(chan hook.Trigger, 10)
 		opened := h.open(settingsOf("web", triggers), "", answering("own"))
 		h.attach("laptop", &streamv1.Attach{Intercept: &streamv1.Intercept{
 			ControllerKind: "CompositeController",
@@ -86,7 +89,8 @@ func TestTriggerOfAnIntercept(t *testing.T) {
 					got = append(got, p.Name)
 				}
 			}
-			if slices.Sort(got); strings.Join(got, " ") != want || err != nil || (n > 0) != (want != "") {
+			slices.Sort(got)
+			if strings.Join(got, " ") != want || err != nil || (n > 0) != (want != "") {
 				t.Errorf("%v: syncs of %v (%d, %v), want %s", asks, got, n, err, want)
 			}
 		}
@@ -106,7 +110,8 @@ func (a *observer) Intercepted(by []string) { a.calls = append(a.calls, strings.
 // when it ends. Answers name it.
 func TestInterceptIsObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, controllers := newTestGateway(t), &observer{}
+		h := newTestGateway(t)
+		controllers := &observer{}
 		s := settingsOf("web", make(chan hook.Trigger, 10))
 		s.Observer = controllers
 		opened := h.open(s, "", answering("own"))

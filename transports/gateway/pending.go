@@ -90,9 +90,11 @@ func (p *pending) victim() *pendingCall {
 
 // oldestOfMost returns the oldest call of the caller with the most calls.
 func oldestOfMost(calls []*pendingCall) *pendingCall {
-	number, most := map[string]int{}, ""
+	number := map[string]int{}
+	most := ""
 	for _, c := range calls {
-		if number[c.user]++; number[c.user] > number[most] {
+		number[c.user]++
+		if number[c.user] > number[most] {
 			most = c.user
 		}
 	}
@@ -129,7 +131,8 @@ func (c *pendingCall) done() {
 		c.end(nil)
 		return
 	}
-	if c.of.admitted[c.user]--; c.of.admitted[c.user] == 0 {
+	c.of.admitted[c.user]--
+	if c.of.admitted[c.user] == 0 {
 		delete(c.of.admitted, c.user)
 	}
 }

@@ -33,8 +33,8 @@ const (
 	gatewayBurst = 100
 )
 
-// ServerSettings configure a Server.
-type ServerSettings struct {
+// ServerConfig configure a Server.
+type ServerConfig struct {
 	Address, TLSCert, TLSKey, ClientCA, Audience, Build string
 	Rest                                                *rest.Config
 	Reflection                                          bool
@@ -55,31 +55,33 @@ type Server struct {
 }
 
 // NewServer makes a server that does not listen yet.
-func NewServer(s ServerSettings) (*Server, error) {
+func NewServer(s ServerConfig) (*Server, error) {
 	var clients [3]*kubernetes.Clientset
 	for i := range clients {
 		config := rest.CopyConfig(s.Rest)
-		config.QPS, config.Burst, config.RateLimiter = gatewayQPS, gatewayBurst, nil
+		config.QPS = gatewayQPS
+		config.Burst = gatewayBurst
+		config.RateLimiter = nil
 		client, err := kubernetes.NewForConfig(config)
 		if err != nil {
 			return nil, fmt.Errorf("client of the gateway: %w", err)
 		}
 		clients[i] = client
 	}
-	guard, err := auth.New(auth.Settings{
+	guard, err := auth.New(auth.Config{
 		Client: clients[0], Known: clients[1], Newcomers: clients[2], Audience: s.Audience, Clock: clock.RealClock{},
 	})
 	if err != nil {
 		return nil, err
 	}
-	server, err := guard.NewServer(auth.ServerSettings{
+	server, err := guard.NewServer(auth.ServerConfig{
 		TLS: auth.TLS{Certificate: s.TLSCert, Key: s.TLSKey, ClientCA: s.ClientCA},
 		Log: s.Log, Codec: codec.Codec(stream.Limits()),
 	})
 	if err != nil {
 		return nil, err
 	}
-	g := New(Settings{Guard: guard, Build: s.Build, Clock: clock.RealClock{}, Metrics: s.Metrics, Memory: s.Memory})
+	g := New(Config{Guard: guard, Build: s.Build, Clock: clock.RealClock{}, Metrics: s.Metrics, Memory: s.Memory})
 	for name, count := range map[string]func() int{
 		"token-reviews": guard.CachedTokens, "admitted-callers": guard.CachedAdmissions, "call-limits": guard.CachedLimits,
 		"intercepted-parents": g.InterceptedParents, "gateway-arrivals": g.CachedArrivals,

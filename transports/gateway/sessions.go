@@ -81,7 +81,7 @@ func (g *Gateway) resume(key sessionKey) (s *stream.Session, leave func()) {
 		s = g.removeIdle(at)
 	} else {
 		s = stream.New(
-			stream.Settings{
+			stream.Config{
 				ID:      rand.Text(),
 				Build:   g.settings.Build,
 				Clock:   g.settings.Clock,
@@ -171,10 +171,12 @@ func (g *Gateway) oldest(of func(owner) bool) (at, n int) {
 // victim returns the index of the session to evict: the oldest one of the user with the most
 // sessions. The caller must hold the lock.
 func (g *Gateway) victim() int {
-	count, most := map[string]int{}, ""
+	count := map[string]int{}
+	most := ""
 	for _, p := range g.idle {
 		user := p.key.owner.user
-		if count[user]++; count[user] > count[most] {
+		count[user]++
+		if count[user] > count[most] {
 			most = user
 		}
 	}

@@ -169,7 +169,8 @@ func TestSessionThatNeverOpened(t *testing.T) {
 		synctest.Wait()
 		g.leave()
 		g.end()
-		if synctest.Wait(); h.idleCount() > 0 || len(h.attached) > 0 {
+		synctest.Wait()
+		if h.idleCount() > 0 || len(h.attached) > 0 {
 			t.Errorf("%d sessions are kept and %d attached, want none", h.idleCount(), len(h.attached))
 		}
 	})
@@ -177,7 +178,7 @@ func TestSessionThatNeverOpened(t *testing.T) {
 
 // TestStreamsOfACaller bounds the open streams of a caller. Ended ones do not count.
 func TestStreamsOfACaller(t *testing.T) {
-	g := New(Settings{Clock: clock.RealClock{}})
+	g := New(Config{Clock: clock.RealClock{}})
 	for range maxStreamsPerUser {
 		if err := g.addStream("one"); err != nil {
 			t.Fatal(err)

@@ -19,11 +19,13 @@ func (g *Gateway) Subscribe(kind, name, worker string, trigger hook.TriggerFunc)
 	return func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if w.users[c]--; w.users[c] == 0 {
+		w.users[c]--
+		if w.users[c] == 0 {
 			delete(w.users, c)
 		}
 		g.drop(w)
-		if r.hooks--; r.hooks == 0 && g.controllers[c] == r {
+		r.hooks--
+		if r.hooks == 0 && g.controllers[c] == r {
 			delete(g.controllers, c)
 		}
 	}

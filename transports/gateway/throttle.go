@@ -22,7 +22,8 @@ type resyncThrottle struct {
 // does so immediately, or, after a recent resync, together with all others that are requested until
 // the interval ends.
 func (g *Gateway) resync(c controller, req hook.Trigger) {
-	req.LowPriority, req.Invalidate = true, true
+	req.LowPriority = true
+	req.Invalidate = true
 	g.mu.Lock()
 	t := g.throttles[c]
 	if t != nil {
@@ -59,7 +60,8 @@ func (g *Gateway) requestResync(c controller, req hook.Trigger) {
 func (g *Gateway) resumeResync(c controller) {
 	g.mu.Lock()
 	req := g.throttles[c].pending
-	if g.throttles[c].pending = nil; req == nil {
+	g.throttles[c].pending = nil
+	if req == nil {
 		delete(g.throttles, c)
 	}
 	g.mu.Unlock()
@@ -76,7 +78,8 @@ func (t *resyncThrottle) merge(req hook.Trigger) {
 		case len(before.Parents) > 0 && len(req.Parents) > 0 && len(before.Parents)+len(req.Parents) <= stream.MaxParents:
 			req.Parents = append(before.Parents[:len(before.Parents):len(before.Parents)], req.Parents...)
 		case len(before.Parents) > 0 || len(req.Parents) > 0 || selectorText(before) != selectorText(&req):
-			req.Parents, req.Selector = nil, nil
+			req.Parents = nil
+			req.Selector = nil
 		}
 	}
 	t.pending = &req

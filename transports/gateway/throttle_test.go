@@ -17,7 +17,8 @@ import (
 // triggers, and always the last one.
 func TestResyncsAreThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, triggers := newTestGateway(t), make(chan hook.Trigger, 1000)
+		h := newTestGateway(t)
+		triggers := make(chan hook.Trigger, 1000)
 		h.open(settingsOf("web", triggers), "", answering("own"))
 		for range 100 {
 			h.attachOnce("laptop", intercepting("blue"))

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookloop/hookloop/internal/heaptest"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"github.com/hookloop/hookloop/internal/protocol/grpctest"
 	"github.com/hookloop/hookloop/internal/budget"
+	"github.com/hookloop/hookloop/internal/heaptest"
+	"github.com/hookloop/hookloop/internal/protocol/grpctest"
 	"github.com/hookloop/hookloop/transports/codec"
 	"github.com/hookloop/hookloop/transports/internal/stream"
 	"google.golang.org/grpc"
@@ -43,14 +43,17 @@ func namelessParents() *streamv1.TriggerRequest {
 
 // TestRequestsWithoutTheRight are not decoded while the caller's right is checked.
 func TestRequestsWithoutTheRight(t *testing.T) {
-	h, asked := newTestGateway(t), make(chan struct{})
+	h := newTestGateway(t)
+	asked := make(chan struct{})
 	h.guard.unanswered = func(string) bool {
 		asked <- struct{}{}
 		return true
 	}
-	client, request := h.served(), namelessParents()
+	client := h.served()
+	request := namelessParents()
 	ctx, cancel := context.WithCancel(t.Context())
-	before, ended := heaptest.Used(), make(chan error, maxPendingPerUser)
+	before := heaptest.Used()
+	ended := make(chan error, maxPendingPerUser)
 	for range cap(ended) {
 		go func() {
 			_, err := client.Trigger(ctx, request)

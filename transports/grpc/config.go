@@ -90,7 +90,7 @@ func checkTarget(target string) error {
 // keyring returns the TLS configuration and credentials. TLS is required unless the spec sets
 // insecure. It also returns the address to dial: a Service that receives a Secret is dialled by its
 // full name, and c.specAuthority keeps the name in the spec.
-func (c *config) keyring(s hook.Settings, address string, secrets endpoint.Policy) (*endpoint.Keyring, string, error) {
+func (c *config) keyring(s hook.Config, address string, secrets endpoint.Policy) (*endpoint.Keyring, string, error) {
 	if c.Insecure {
 		if c.Security != (endpoint.Security{}) || c.ServerName != "" {
 			return nil, "", errors.New(
@@ -109,7 +109,8 @@ func (c *config) keyring(s hook.Settings, address string, secrets endpoint.Polic
 		to.Hosts = []string{authority(address)}
 		if security.SendsSecrets() { // dial the checked name with the local resolver
 			resolved, _ := security.Resolved(secrets, to.Hosts[0])
-			c.specAuthority, address = to.Hosts[0], "dns:///"+resolved
+			c.specAuthority = to.Hosts[0]
+			address = "dns:///" + resolved
 		}
 	}
 	keyring, err := endpoint.NewKeyring(security, at, c.ServerName, to, s)

@@ -80,7 +80,7 @@ type dialer struct {
 	pool    *stream.Pool
 	stop    context.CancelFunc
 	stopped chan struct{}
-	session stream.Settings // without the ID
+	session stream.Config // without the ID
 	trigger hook.TriggerFunc
 	// buildChanges has a buffer of 1, and is filled when another build takes over.
 	buildChanges chan struct{}
@@ -88,7 +88,7 @@ type dialer struct {
 }
 
 // share returns the dialer of a controller and an address. It creates a missing one.
-func (t *Transport) share(s hook.Settings, c *config, address string, keyring *endpoint.Keyring) *dialer {
+func (t *Transport) share(s hook.Config, c *config, address string, keyring *endpoint.Keyring) *dialer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := strings.Join([]string{s.ControllerKind, s.ControllerName, string(s.Field), string(s.EndpointConfigs)}, "\x00")
@@ -101,7 +101,7 @@ func (t *Transport) share(s hook.Settings, c *config, address string, keyring *e
 		trigger: s.Trigger, clock: clock.RealClock{}, buildChanges: make(chan struct{}, 1),
 	}
 	d.pool = stream.NewPool(clock.RealClock{}, d.buildChanged)
-	d.session = stream.Settings{
+	d.session = stream.Config{
 		Build:   t.Build,
 		Clock:   clock.RealClock{},
 		Metrics: t.Metrics,
@@ -324,7 +324,8 @@ func (l *link) run(ctx context.Context, address string) {
 		if errors.Is(err, errSilent) || l.redial {
 			l.redial = false
 			_ = connection.Close() // its calls have failed already
-			if connection, err = l.config.connect("passthrough:///"+address, name, l.keyring); err != nil {
+			connection, err = l.config.connect("passthrough:///"+address, name, l.keyring)
+			if err != nil {
 				l.pool.FailSession(l.session, err)
 				return
 			}

@@ -31,7 +31,8 @@ func TestParentsThatAreGoneAreForgotten(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	controller, parent := objectOf(t, "c"), objectOf(t, "p")
+	controller := objectOf(t, "c")
+	parent := objectOf(t, "p")
 	question := &hook.Question{Kind: hook.Composite, Op: hook.Sync, Controller: controller, Parent: parent}
 	for _, want := range []string{"1 0", "1 1", "2 1"} {
 		if want == "2 1" {

@@ -19,11 +19,11 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/protocol/decode"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"github.com/hookloop/hookloop/transports/internal/answers"
 	"github.com/hookloop/hookloop/internal/budget"
+	"github.com/hookloop/hookloop/internal/protocol/decode"
 	"github.com/hookloop/hookloop/transports/codec"
+	"github.com/hookloop/hookloop/transports/internal/answers"
 	"github.com/hookloop/hookloop/transports/internal/endpoint"
 	"github.com/hookloop/hookloop/transports/internal/stream"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
@@ -98,7 +98,7 @@ type Transport struct {
 	// Secrets restricts the destinations of Secrets' values.
 	Secrets endpoint.Policy
 	// Worker opens a hook that dials in under a name; nil if there is no gateway.
-	Worker func(s hook.Settings, worker string, timeout time.Duration) *hook.Opened
+	Worker func(s hook.Config, worker string, timeout time.Duration) *hook.Opened
 
 	mu      sync.Mutex
 	dialers map[string]*dialer
@@ -106,7 +106,7 @@ type Transport struct {
 
 // Open makes a hook from the field grpc of its spec. It does not wait for a connection: if the hook
 // is down, Ask returns an error. The error names the field.
-func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
+func (t *Transport) Open(s hook.Config) (*hook.Opened, error) {
 	c, err := parse(s.Field)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 }
 
 // open makes a hook with an address.
-func (t *Transport) open(s hook.Settings, c *config, address string, timeout time.Duration) (*hook.Opened, error) {
+func (t *Transport) open(s hook.Config, c *config, address string, timeout time.Duration) (*hook.Opened, error) {
 	keyring, dialled, err := c.keyring(s, address, t.Secrets)
 	if err != nil {
 		return nil, err
@@ -213,7 +213,8 @@ func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (
 		options = append(options, withAddresses(address, addresses))
 		authority = cmp.Or(authority, addresses[0])
 	}
-	if authority = cmp.Or(c.ServerName, c.specAuthority, authority); authority != "" {
+	authority = cmp.Or(c.ServerName, c.specAuthority, authority)
+	if authority != "" {
 		options = append(options, grpc.WithAuthority(authority))
 	}
 	connection, err := grpc.NewClient(address, options...)
@@ -226,7 +227,8 @@ func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (
 // withAddresses resolves a target to fixed addresses.
 func withAddresses(target string, addresses []string) grpc.DialOption {
 	scheme, _, _ := strings.Cut(target, ":")
-	known, state := manual.NewBuilderWithScheme(scheme), resolver.State{}
+	known := manual.NewBuilderWithScheme(scheme)
+	state := resolver.State{}
 	for _, a := range addresses {
 		state.Addresses = append(state.Addresses, resolver.Address{Addr: a})
 	}
@@ -307,7 +309,8 @@ func (c *client) call(ctx context.Context, q *hook.Question, options ...grpc.Cal
 	answer := c.answers.Get(q, response.Slices()...)
 	if answer == nil {
 		raw := response.Raw()
-		if answer, err = c.decode(request.Response, raw, lease); err != nil {
+		answer, err = c.decode(request.Response, raw, lease)
+		if err != nil {
 			lease.Release()
 			return nil, err
 		}

@@ -117,11 +117,11 @@ func registerEmpty(s *grpc.Server) {
 }
 
 // settings returns the settings of a hook that is unary by default.
-func settings(field string) hook.Settings {
+func settings(field string) hook.Config {
 	if !strings.Contains(field, `"mode"`) {
 		field = `{"mode":"Unary",` + field[1:]
 	}
-	return hook.Settings{
+	return hook.Config{
 		ControllerKind: "CompositeController",
 		ControllerName: "hello",
 		Op:             hook.Sync,
@@ -131,7 +131,7 @@ func settings(field string) hook.Settings {
 }
 
 // open opens a hook until the test ends.
-func open(t *testing.T, s hook.Settings) *hook.Opened {
+func open(t *testing.T, s hook.Config) *hook.Opened {
 	t.Helper()
 	opened, err := (&Transport{}).Open(s)
 	if err != nil {

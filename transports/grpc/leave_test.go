@@ -18,7 +18,8 @@ import (
 // answered, no further one is sent, and the stream ends with the answer. The fake clock does not
 // move.
 func TestAddressesThatLeaveEndTheirCalls(t *testing.T) {
-	asked, answer := make(chan struct{}), make(chan struct{})
+	asked := make(chan struct{})
+	answer := make(chan struct{})
 	address := serveStream(t, newStreamServer(func(context.Context, transporttest.Received) transporttest.Reply {
 		asked <- struct{}{}
 		<-answer
@@ -97,7 +98,7 @@ func dialerTo(t *testing.T, address string) *dialer {
 		keyring: keyring,
 		pool:    stream.NewPool(clock.RealClock{}, nil),
 		clock:   clocktesting.NewFakeClock(time.Now()),
-		session: stream.Settings{Clock: clock.RealClock{}},
+		session: stream.Config{Clock: clock.RealClock{}},
 	}
 }
 

@@ -49,7 +49,8 @@ func TestMemoryOfAnswers(t *testing.T) {
 		if calls.Load() != c.calls || used() < c.size {
 			t.Errorf("%d bytes: %d calls and %d bytes held, want %d calls and no less", c.size, calls.Load(), used(), c.calls)
 		}
-		if end(); used() != 0 {
+		end()
+		if used() != 0 {
 			t.Errorf("%d bytes: %d are held after the sync", c.size, used())
 		}
 	}
@@ -110,7 +111,8 @@ func TestStalledAnswers(t *testing.T) {
 		t.Cleanup(func() { _ = h.Close() })
 		return h
 	}
-	h, other := opened(stalling, "1m"), opened(good, "20s")
+	h := opened(stalling, "1m")
+	other := opened(good, "20s")
 	if err := ask(t, h, hook.Composite); err != nil {
 		t.Fatal(err)
 	}

@@ -84,7 +84,8 @@ func TestCertificateOfARefusedName(t *testing.T) {
 	s := settings(fmt.Sprintf(`{"target":%q,"caBundle":{"configMapRef":{"name":"ca","namespace":"hooks"}},
 		"clientTLS":{"secretRef":{"name":"engine","namespace":"hooks"}}}`, target))
 	now := clocktesting.NewFakePassiveClock(time.Now())
-	s.Lookup, s.Clock = vault.Lookup, now
+	s.Lookup = vault.Lookup
+	s.Clock = now
 	opened := open(t, s)
 	if err := ask(t, opened, hook.Composite); err == nil || !strings.Contains(err.Error(), "expected right") {
 		t.Fatalf("got %v, want the name refused", err)

@@ -23,7 +23,9 @@ func openMap(t *testing.T) (*hook.Opened, *prometheus.Registry) {
 	registry := prometheus.NewRegistry()
 	transport := &Transport{Metrics: stream.NewMetrics(registry)}
 	s := settings(fmt.Sprintf(`{"target":%q,"insecure":true,"mode":"Stream"}`, target))
-	s.Kind, s.Op, s.ControllerUID = hook.Mapping, hook.Map, "c"
+	s.Kind = hook.Mapping
+	s.Op = hook.Map
+	s.ControllerUID = "c"
 	opened, err := transport.Open(s)
 	if err != nil {
 		t.Fatal(err)
@@ -55,8 +57,10 @@ func part(t *testing.T, controller, parent *object.Object, name string) *hook.Qu
 // the parent.
 func TestPartsAreForgotten(t *testing.T) {
 	opened, registry := openMap(t)
-	controller, parent := objectOf(t, "c"), objectOf(t, "p")
-	a, b := part(t, controller, parent, "a"), part(t, controller, parent, "b")
+	controller := objectOf(t, "c")
+	parent := objectOf(t, "p")
+	a := part(t, controller, parent, "a")
+	b := part(t, controller, parent, "b")
 	customize := &hook.Question{Kind: hook.Mapping, Op: hook.Customize, Controller: controller, Parent: parent}
 	for _, step := range []struct {
 		name   string

@@ -40,11 +40,13 @@ func (c *client) receive(
 		var lease *budget.Lease
 		begins := func() (end func(), err error) {
 			lease.Release()
-			if end, err = c.acquireLarge(ctx, size); err != nil {
+			end, err = c.acquireLarge(ctx, size)
+			if err != nil {
 				return nil, err
 			}
 			// raw bytes and decoded message
-			if lease, err = c.memory.Lease(ctx, 2*size, hook.Holds(ctx)); err != nil {
+			lease, err = c.memory.Lease(ctx, 2*size, hook.Holds(ctx))
+			if err != nil {
 				end()
 			}
 			return end, err

@@ -66,7 +66,7 @@ func (s *streamServer) Connect(conn grpc.BidiStreamingServer[streamv1.EngineMess
 		calls sync.WaitGroup
 	)
 	cancels := map[*session.Work]context.CancelFunc{}
-	machine := session.NewHook(session.HookSettings{Build: s.build, State: s.memory})
+	machine := session.NewHook(session.HookConfig{Build: s.build, State: s.memory})
 	defer machine.Lost()
 	defer calls.Wait()
 	flush := func() (err error) {

@@ -100,7 +100,7 @@ func TestRefusedWelcome(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = connection.Close() })
-			l := &link{dialer: d, session: stream.New(stream.Settings{ID: "a", Clock: clock.RealClock{}, Changed: cancel})}
+			l := &link{dialer: d, session: stream.New(stream.Config{ID: "a", Clock: clock.RealClock{}, Changed: cancel})}
 			if opened, err := l.connect(ctx, connection); opened != c.opened {
 				t.Errorf("got %v (%v), want %v", opened, err, c.opened)
 			}

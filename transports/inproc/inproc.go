@@ -57,7 +57,7 @@ func New(hooks map[string]Hook, memory *budget.Budget) (*Transport, error) {
 
 // Open returns the hook that the field names: {"name": "hello", "timeout": "10s"}. The error names
 // the field.
-func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
+func (t *Transport) Open(s hook.Config) (*hook.Opened, error) {
 	var field struct {
 		Name    string `json:"name"`
 		Timeout string `json:"timeout"`
@@ -87,7 +87,7 @@ func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 }
 
 // find returns the named hook, if it implements an operation of the controller's kind.
-func (t *Transport) find(name string, s hook.Settings) (*functions, error) {
+func (t *Transport) find(name string, s hook.Config) (*functions, error) {
 	f := t.hooks[name]
 	switch {
 	case name == "":

@@ -12,10 +12,10 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/protocol/session"
 	"github.com/hookloop/hookloop/internal/budget"
-	"github.com/hookloop/hookloop/transports/transporttest"
+	"github.com/hookloop/hookloop/internal/protocol/session"
 	sdk "github.com/hookloop/hookloop/sdk/go/hook"
+	"github.com/hookloop/hookloop/transports/transporttest"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 )
@@ -40,7 +40,7 @@ func register(t *testing.T, name string, h Hook) *Transport {
 func TestPassesTheSuiteOfAllTransports(t *testing.T) {
 	hooks := map[string]*Transport{}
 	transporttest.Run(t, transporttest.Harness{
-		Open: func(s hook.Settings) (*hook.Opened, error) {
+		Open: func(s hook.Config) (*hook.Opened, error) {
 			var field struct{ Name string }
 			if err := json.Unmarshal(s.Field, &field); err != nil {
 				return nil, err
@@ -62,7 +62,7 @@ func ask(t *testing.T, h Hook, timeout string) (*hook.Answer, error) {
 
 func open(t *testing.T, h Hook, timeout string) *hook.Opened {
 	t.Helper()
-	opened, err := register(t, "web", h).Open(hook.Settings{
+	opened, err := register(t, "web", h).Open(hook.Config{
 		Op: hook.Sync, Kind: hook.Composite, Field: fmt.Appendf(nil, `{"name":"web","timeout":%q}`, timeout),
 	})
 	if err != nil {
@@ -122,7 +122,8 @@ func TestFaultsOfFunctions(t *testing.T) {
 // TestFunctionsThatDoNotEndAreBounded calls a function that ignores its context more often than its
 // slots allow.
 func TestFunctionsThatDoNotEndAreBounded(t *testing.T) {
-	release, begun := make(chan struct{}), make(chan struct{}, 2*session.DefaultCalls)
+	release := make(chan struct{})
+	begun := make(chan struct{}, 2*session.DefaultCalls)
 	opened := open(t, sdk.Composite{Sync: func(context.Context, *sdk.SyncRequest) (*sdk.SyncResponse, error) {
 		begun <- struct{}{}
 		<-release
@@ -131,7 +132,8 @@ func TestFunctionsThatDoNotEndAreBounded(t *testing.T) {
 	defer close(release)
 	var last error
 	for range 2 * session.DefaultCalls {
-		if _, last = opened.Ask(t.Context(), question(t)); hook.KindOf(last) != hook.TimedOut {
+		_, last = opened.Ask(t.Context(), question(t))
+		if hook.KindOf(last) != hook.TimedOut {
 			t.Fatalf("got %v, want %s", last, hook.TimedOut)
 		}
 	}
@@ -167,7 +169,7 @@ func TestAnAnswerIsCountedInTheMemoryBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened, err := transport.Open(hook.Settings{Op: hook.Sync, Field: json.RawMessage(`{"name":"web"}`)})
+	opened, err := transport.Open(hook.Config{Op: hook.Sync, Field: json.RawMessage(`{"name":"web"}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +197,7 @@ func TestFieldsAreChecked(t *testing.T) {
 		{one, `[]`, hook.Composite, "cannot unmarshal"},
 	} {
 		_, err := c.transport.Open(
-			hook.Settings{
+			hook.Config{
 				ControllerKind: "DecoratorController",
 				Op:             hook.Sync,
 				Kind:           c.contract,
@@ -217,7 +219,7 @@ func (*observer) Answering(hook.Answering) {}
 
 func TestWhatAHookServesIsObserved(t *testing.T) {
 	seen := &observer{}
-	if _, err := register(t, "web", sdk.Composite{Sync: nothing, Finalize: nothing}).Open(hook.Settings{
+	if _, err := register(t, "web", sdk.Composite{Sync: nothing, Finalize: nothing}).Open(hook.Config{
 		Op: hook.Sync, Kind: hook.Composite, Field: json.RawMessage(`{"name":"web"}`), Observer: seen,
 	}); err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ type kept struct {
 }
 
 // openFolder creates the folder and reads which recordings it has.
-func openFolder(s Settings) (*folder, error) {
+func openFolder(s Config) (*folder, error) {
 	f := &folder{dir: s.Dir, perParent: s.PerParent, maxBytes: s.MaxBytes, of: map[string][]*kept{}}
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return nil, err
@@ -163,7 +163,8 @@ func segment(text string) string {
 		}
 		return '_'
 	}, text)
-	if safe = strings.TrimLeft(safe, "."); len(safe) > maxName {
+	safe = strings.TrimLeft(safe, ".")
+	if len(safe) > maxName {
 		safe = safe[:maxName]
 	}
 	if safe != text {
@@ -220,7 +221,8 @@ func (f *folder) remove(k *kept) {
 	f.present--
 	_ = os.Remove(k.path) // a user may have removed it
 	list := slices.DeleteFunc(f.of[k.parent], func(other *kept) bool { return other == k })
-	if f.of[k.parent] = list; len(list) == 0 {
+	f.of[k.parent] = list
+	if len(list) == 0 {
 		delete(f.of, k.parent)
 		_ = os.Remove(k.parent) // it stays if it has other files
 	}

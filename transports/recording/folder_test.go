@@ -32,7 +32,7 @@ func TestFilesOfOthers(t *testing.T) {
 	if err := os.Chtimes(filepath.Join(dir, gone[1]), long, long); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openFolder(Settings{Dir: dir, PerParent: 1, MaxBytes: 1}); err != nil { // 1 B: no room for a recording
+	if _, err := openFolder(Config{Dir: dir, PerParent: 1, MaxBytes: 1}); err != nil { // 1 B: no room for a recording
 		t.Fatal(err)
 	}
 	for _, name := range kept {

@@ -82,7 +82,8 @@ func TestEachPlaceOfAValue(t *testing.T) {
 	plain := asking(t, nil, nil, nil)
 	observed := func(spec any) *hook.Question { return asking(t, spec, secret, nil) }
 	text := password
-	none, in64 := &hook.Answer{}, base64.StdEncoding.EncodeToString([]byte(password))
+	none := &hook.Answer{}
+	in64 := base64.StdEncoding.EncodeToString([]byte(password))
 	inURL := base64.URLEncoding.EncodeToString([]byte(password))
 	inText := string(jsonOf(t, map[string]any{"a": password}))
 	conditions := []hook.Condition{{Message: password}}

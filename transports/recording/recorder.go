@@ -23,8 +23,8 @@ const (
 	maxQueuedBytes = 64 << 20
 )
 
-// Settings configure a Recorder.
-type Settings struct {
+// Config configure a Recorder.
+type Config struct {
 	// Dir is the folder of the recordings. It is created.
 	Dir string
 	// PerParent is the number of recordings that are kept for each parent, or part of it.
@@ -50,20 +50,20 @@ type Meter interface {
 // Recorder records the questions and answers of the hooks that it wraps. A nil *Recorder records
 // nothing.
 type Recorder struct {
-	Settings
+	Config
 	queue  chan exchange
 	queued atomic.Int64
 	folder *folder
 }
 
 // Open prepares the folder, and reads which recordings it has. Run writes.
-func Open(s Settings) (*Recorder, error) {
+func Open(s Config) (*Recorder, error) {
 	f, err := openFolder(s)
 	if err != nil {
 		return nil, err
 	}
 	s.Meter.Kept(f.bytes)
-	return &Recorder{Settings: s, queue: make(chan exchange, maxQueued), folder: f}, nil
+	return &Recorder{Config: s, queue: make(chan exchange, maxQueued), folder: f}, nil
 }
 
 // Openers wraps each hook that the given openers open. A nil *Recorder returns the openers.
@@ -73,7 +73,7 @@ func (r *Recorder) Openers(openers hook.Openers) hook.Openers {
 	}
 	wrapped := make(hook.Openers, len(openers))
 	for transport, open := range openers {
-		wrapped[transport] = func(s hook.Settings) (*hook.Opened, error) {
+		wrapped[transport] = func(s hook.Config) (*hook.Opened, error) {
 			opened, err := open(s)
 			if err != nil {
 				return nil, err
@@ -136,7 +136,8 @@ func answerSize(a *hook.Answer) int64 {
 	}
 	for _, patch := range []map[string]*string{a.Labels, a.Annotations} {
 		for key, text := range patch {
-			if size += len(key); text != nil {
+			size += len(key)
+			if text != nil {
 				size += len(*text)
 			}
 		}

@@ -106,7 +106,9 @@ func encode(e exchange) (*Recording, error) {
 	}
 	for _, g := range q.Related {
 		group := groupOf(g.Resource)
-		if group.Name, group.NotFound = g.Name, g.NotFound; g.Err != nil {
+		group.Name = g.Name
+		group.NotFound = g.NotFound
+		if g.Err != nil {
 			group.Error = g.Err.Error()
 		}
 		r.Related = append(r.Related, group)
@@ -120,7 +122,8 @@ func encode(e exchange) (*Recording, error) {
 	}
 	var answer map[string]any
 	if e.answer != nil {
-		if answer, err = answerMap(q, e.answer); err != nil {
+		answer, err = answerMap(q, e.answer)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -129,11 +132,13 @@ func encode(e exchange) (*Recording, error) {
 	for i := range r.Related {
 		r.Related[i].Error = m.text(r.Related[i].Error)
 	}
-	if r.Question, err = json.Marshal(m.mask(question)); err != nil {
+	r.Question, err = json.Marshal(m.mask(question))
+	if err != nil {
 		return nil, err
 	}
 	if answer != nil {
-		if r.Answer, err = json.Marshal(m.mask(answer)); err != nil {
+		r.Answer, err = json.Marshal(m.mask(answer))
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -248,17 +253,20 @@ func (r *Recording) Ask() (*hook.Question, error) {
 	}
 	q := &hook.Question{Kind: r.Kind, Op: r.Operation, MapKey: raw.MapKey, PreviousRevision: r.PreviousRevision}
 	var err error
-	if q.Controller, err = object.Decode(raw.Controller); err != nil {
+	q.Controller, err = object.Decode(raw.Controller)
+	if err != nil {
 		return nil, fmt.Errorf("question.controller: %w", err)
 	}
 	if len(raw.Parent) == 0 {
 		raw.Parent = raw.Object
 	}
-	if q.Parent, err = object.Decode(raw.Parent); err != nil {
+	q.Parent, err = object.Decode(raw.Parent)
+	if err != nil {
 		return nil, fmt.Errorf("question: the parent: %w", err)
 	}
 	if len(raw.Input) > 0 {
-		if q.Input, err = object.Decode(raw.Input); err != nil {
+		q.Input, err = object.Decode(raw.Input)
+		if err != nil {
 			return nil, fmt.Errorf("question.input: %w", err)
 		}
 	}
@@ -294,7 +302,8 @@ func (r *Recording) addGroups(q *hook.Question, raw asJSON) error {
 		}
 	}
 	for _, g := range r.Related {
-		from, key := raw.Related, object.KindString(g.resource().GVK)
+		from := raw.Related
+		key := object.KindString(g.resource().GVK)
 		if g.Name != "" {
 			from = map[string]map[string]json.RawMessage{key: raw.Required[g.Name]}
 		}

@@ -200,13 +200,19 @@ func TestKinds(t *testing.T) {
 	} {
 		t.Run(string(test.kind)+" "+string(test.op), func(t *testing.T) {
 			q := question(t)
-			q.Kind, q.Op = test.kind, test.op
+			q.Kind = test.kind
+			q.Op = test.op
 			if test.kind == hook.Mapping {
-				q.Input, q.MapKey = q.Related[0].Objects[0], "ConfigMap/shop/c"
+				q.Input = q.Related[0].Objects[0]
+				q.MapKey = "ConfigMap/shop/c"
 				q.Key.Part = q.MapKey
 			}
 			if test.op == hook.Customize {
-				q.Children, q.Related, q.Input, q.MapKey, q.Key.Part = nil, nil, nil, "", ""
+				q.Children = nil
+				q.Related = nil
+				q.Input = nil
+				q.MapKey = ""
+				q.Key.Part = ""
 			}
 			first, err := New(q, &test.answer, nil)
 			if err != nil {
@@ -284,7 +290,7 @@ func files(t *testing.T, dir string) (all []string) {
 // ask asks n questions through a recorder, and writes them.
 func ask(t *testing.T, r *Recorder, n int, err error) {
 	t.Helper()
-	opened, openErr := r.Openers(hook.Openers{"webhook": func(hook.Settings) (*hook.Opened, error) {
+	opened, openErr := r.Openers(hook.Openers{"webhook": func(hook.Config) (*hook.Opened, error) {
 		return &hook.Opened{Address: "http://hook/sync", Hook: hook.Func(
 			func(context.Context, *hook.Question) (*hook.Answer, error) {
 				if err != nil {
@@ -292,7 +298,7 @@ func ask(t *testing.T, r *Recorder, n int, err error) {
 				}
 				return answer(), nil
 			})}, nil
-	}})["webhook"](hook.Settings{Version: "v2"})
+	}})["webhook"](hook.Config{Version: "v2"})
 	if openErr != nil {
 		t.Fatal(openErr)
 	}
@@ -307,10 +313,11 @@ func ask(t *testing.T, r *Recorder, n int, err error) {
 }
 
 func TestRecorder(t *testing.T) {
-	dir, m := t.TempDir(), &meter{}
+	dir := t.TempDir()
+	m := &meter{}
 	open := func(perParent int, maxBytes int64) *Recorder {
 		t.Helper()
-		r, err := Open(Settings{Dir: dir, PerParent: perParent, MaxBytes: maxBytes, Meter: m, Engine: "v1"})
+		r, err := Open(Config{Dir: dir, PerParent: perParent, MaxBytes: maxBytes, Meter: m, Engine: "v1"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -336,15 +343,17 @@ func TestRecorder(t *testing.T) {
 		t.Errorf("got %d files, %+v, %v, want the failed question as the third", len(all), last, err)
 	}
 	ask(t, open(3, info.Size()*2), 1, nil)
-	if all = files(t, dir); len(all) > 2 || m.bytes > info.Size()*2 {
+	all = files(t, dir)
+	if len(all) > 2 || m.bytes > info.Size()*2 {
 		t.Errorf("got %d files of %d bytes, want at most %d", len(all), m.bytes, info.Size()*2)
 	}
 }
 
 // TestNoRoom drops questions, and asks the hook nevertheless.
 func TestNoRoom(t *testing.T) {
-	dir, m := t.TempDir(), &meter{}
-	r, err := Open(Settings{
+	dir := t.TempDir()
+	m := &meter{}
+	r, err := Open(Config{
 		Dir: dir, PerParent: 3, MaxBytes: DefaultMaxBytes, Meter: m, Memory: budget.New(1 << 10).Share(budget.Recordings),
 	})
 	if err != nil {
@@ -375,10 +384,10 @@ func TestOff(t *testing.T) {
 func TestOffAllocatesNothing(t *testing.T) {
 	var r *Recorder
 	q, a, ctx := question(t), answer(), t.Context()
-	opened, err := r.Openers(hook.Openers{"webhook": func(hook.Settings) (*hook.Opened, error) {
+	opened, err := r.Openers(hook.Openers{"webhook": func(hook.Config) (*hook.Opened, error) {
 		answer := func(context.Context, *hook.Question) (*hook.Answer, error) { return a, nil }
 		return &hook.Opened{Hook: hook.Func(answer)}, nil
-	}})["webhook"](hook.Settings{})
+	}})["webhook"](hook.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,16 +409,16 @@ func BenchmarkAsk(b *testing.B) {
 	}
 	q := &hook.Question{Kind: hook.Composite, Op: hook.Sync, Parent: parent, Controller: parent}
 	a := &hook.Answer{}
-	asked := hook.Openers{"webhook": func(hook.Settings) (*hook.Opened, error) {
+	asked := hook.Openers{"webhook": func(hook.Config) (*hook.Opened, error) {
 		answer := func(context.Context, *hook.Question) (*hook.Answer, error) { return a, nil }
 		return &hook.Opened{Hook: hook.Func(answer)}, nil
 	}}
-	on, err := Open(Settings{Dir: b.TempDir(), PerParent: 1, MaxBytes: 1, Meter: &meter{}})
+	on, err := Open(Config{Dir: b.TempDir(), PerParent: 1, MaxBytes: 1, Meter: &meter{}})
 	if err != nil {
 		b.Fatal(err)
 	}
 	for name, r := range map[string]*Recorder{"off": nil, "on": on} {
-		opened, err := r.Openers(asked)["webhook"](hook.Settings{})
+		opened, err := r.Openers(asked)["webhook"](hook.Config{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -429,7 +438,7 @@ func TestFolderThatCannotBeWritten(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(Settings{Dir: filepath.Join(file, "dir"), Meter: &meter{}}); err == nil {
+	if _, err := Open(Config{Dir: filepath.Join(file, "dir"), Meter: &meter{}}); err == nil {
 		t.Error("got no error")
 	}
 }

@@ -32,7 +32,8 @@ func (h *Harness) questionArrives(t *testing.T) {
 				if _, err := h.open(t, op, field).Ask(t.Context(), q); err != nil {
 					t.Fatal(err)
 				}
-				want, got := Record(t.Context(), q), <-received
+				want := Record(t.Context(), q)
+				got := <-received
 				if got.Kind == "" {
 					want.Kind = ""
 				}

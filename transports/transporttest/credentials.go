@@ -45,8 +45,9 @@ func RunCredentials(t *testing.T, open hook.Opener, serve func(*testing.T, *Guar
 				vault:   &Vault{Annotations: map[string]string{endpoint.AllowedHostsAnnotation: "127.0.0.1"}},
 				clock:   clocktesting.NewFakePassiveClock(time.Now()),
 			}
-			s.opened = (&Harness{Open: func(settings hook.Settings) (*hook.Opened, error) {
-				settings.Lookup, settings.Clock = s.vault.Lookup, s.clock
+			s.opened = (&Harness{Open: func(settings hook.Config) (*hook.Opened, error) {
+				settings.Lookup = s.vault.Lookup
+				settings.Clock = s.clock
 				return open(settings)
 			}}).open(t, hook.Sync, with(t, serve(t, s.Guarded), security))
 			run(s)
@@ -137,7 +138,8 @@ func (s *secured) rotates() {
 	s.token("two")
 	s.answers("the token is replaced")
 
-	hooks, engines := tlstest.NewAuthority(s.t), tlstest.NewAuthority(s.t)
+	hooks := tlstest.NewAuthority(s.t)
+	engines := tlstest.NewAuthority(s.t)
 	s.restart(hooks.Server(nil))
 	s.refuses("the hook's authority is not trusted", hook.Unreachable)
 	s.trust(hooks)

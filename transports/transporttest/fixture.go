@@ -108,7 +108,7 @@ func question(t *testing.T, kind hook.ControllerKind, op hook.Op, parent string)
 func (h *Harness) open(t *testing.T, op hook.Op, field json.RawMessage) hook.Hook {
 	t.Helper()
 	opened, err := h.Open(
-		hook.Settings{ControllerKind: "CompositeController", ControllerName: "hello", Op: op, Version: "v2", Field: field})
+		hook.Config{ControllerKind: "CompositeController", ControllerName: "hello", Op: op, Version: "v2", Field: field})
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}

@@ -45,7 +45,8 @@ func (c *coding) note(request *requestBody, response *http.Response) (again bool
 	if AcceptsGzip(response.Header) {
 		state = declared
 	}
-	if again = request.coding != "" && mayBeCoding(response.StatusCode); again && state == declared {
+	again = request.coding != "" && mayBeCoding(response.StatusCode)
+	if again && state == declared {
 		state = refuted
 	}
 	if known := c.state.Load(); known != refuted && known != state {

@@ -57,7 +57,8 @@ func (h *declaring) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.t.Errorf("%d bytes were compressed to %d", len(h.want), len(body))
 		}
 		var plain *gzip.Reader
-		if plain, err = gzip.NewReader(bytes.NewReader(body)); err == nil {
+		plain, err = gzip.NewReader(bytes.NewReader(body))
+		if err == nil {
 			body, err = io.ReadAll(plain)
 		}
 	}
@@ -65,7 +66,8 @@ func (h *declaring) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.t.Errorf("%v; got %d bytes that are not the question's %d", err, len(body), len(h.want))
 	}
 	next := h.script[0]
-	if h.script = h.script[1:]; next.accept != "" {
+	h.script = h.script[1:]
+	if next.accept != "" {
 		w.Header().Set("Accept-Encoding", next.accept)
 	}
 	w.WriteHeader(next.status)
@@ -75,7 +77,8 @@ func (h *declaring) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestCompressedRequests: a large request is compressed if the response before it declared gzip,
 // and is repeated without compression if the hook may have failed because of that.
 func TestCompressedRequests(t *testing.T) {
-	accepts, silent := declaration{"gzip", http.StatusOK}, declaration{"", http.StatusOK}
+	accepts := declaration{"gzip", http.StatusOK}
+	silent := declaration{"", http.StatusOK}
 	fails := func(accept string, status int) declaration { return declaration{accept, status} }
 	for name, c := range map[string]struct {
 		script []declaration
@@ -137,7 +140,8 @@ func TestNoResponseWithdraws(t *testing.T) {
 		{func() { c.failed(plain.compress()) }, ""},
 		{func() { c.note(plain, accepting) }, "gzip"},
 	} {
-		if step.do(); c.compressed(plain).coding != step.want {
+		step.do()
+		if c.compressed(plain).coding != step.want {
 			t.Fatalf("the coding is %q, want %q", c.compressed(plain).coding, step.want)
 		}
 	}
@@ -185,7 +189,8 @@ func TestCompressedWithEtag(t *testing.T) {
 	q := largeQuestionOf(t, 300)
 	var answer *hook.Answer
 	for range 2 {
-		if answer, err = opened.Ask(t.Context(), q); err != nil {
+		answer, err = opened.Ask(t.Context(), q)
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

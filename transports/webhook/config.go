@@ -30,7 +30,8 @@ func (c *config) address() (*url.URL, error) {
 	raw := c.URL
 	if raw == "" {
 		var err error
-		if raw, err = c.serviceURL(); err != nil {
+		raw, err = c.serviceURL()
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -53,7 +54,8 @@ func (c *config) serviceURL() (string, error) {
 	if s.Name == "" || s.Namespace == "" {
 		return "", fmt.Errorf("service: name is %q and namespace %q; expected both", s.Name, s.Namespace)
 	}
-	protocol, port := s.Protocol, s.Port
+	protocol := s.Protocol
+	port := s.Port
 	if protocol == "" {
 		protocol = "http"
 	}
@@ -66,7 +68,11 @@ func (c *config) serviceURL() (string, error) {
 // redacted returns a URL for messages, spans and metrics: without credentials, query and fragment.
 func redacted(u *url.URL) string {
 	bare := *u
-	bare.User, bare.RawQuery, bare.ForceQuery, bare.Fragment, bare.RawFragment = nil, "", false, "", ""
+	bare.User = nil
+	bare.RawQuery = ""
+	bare.ForceQuery = false
+	bare.Fragment = ""
+	bare.RawFragment = ""
 	return bare.String()
 }
 

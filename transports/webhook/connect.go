@@ -57,7 +57,8 @@ func (c *connections) retire(used *http.Transport) {
 	defer c.mu.Unlock()
 	if c.client == used {
 		c.closeIdle()
-		c.client, c.material = nil, nil
+		c.client = nil
+		c.material = nil
 	}
 }
 
@@ -229,7 +230,8 @@ const headers = 9
 func (c *client) request(ctx context.Context, body *requestBody) (request *http.Request, err error) {
 	request = c.template.WithContext(ctx)
 	request.ContentLength, request.GetBody = int64(body.size()), body.bodies()
-	if request.Body, err = request.GetBody(); err != nil {
+	request.Body, err = request.GetBody()
+	if err != nil {
 		return nil, err
 	}
 	request.Header = make(http.Header, headers)

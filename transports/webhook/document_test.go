@@ -26,9 +26,11 @@ func TestDocument(t *testing.T) {
 	}
 	request := regexp.MustCompile(`testdata/([a-z0-9-]+\.json)\)`)
 	response := regexp.MustCompile(`^Response \((\w+), (\w+), (v[12])\):$`)
-	requests, responses := 0, 0
+	requests := 0
+	responses := 0
 	for _, match := range block.FindAllStringSubmatch(string(page), -1) {
-		line, body := match[1], match[2]
+		line := match[1]
+		body := match[2]
 		if file := request.FindStringSubmatch(line); file != nil {
 			requests++
 			if want := golden(t, file[1]); strings.TrimSpace(want) != strings.TrimSpace(body) {

@@ -1,8 +1,8 @@
 package webhook
 
 import (
-	"github.com/hookloop/hookloop/internal/printable"
 	"fmt"
+	"github.com/hookloop/hookloop/internal/printable"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
@@ -47,10 +47,12 @@ type (
 
 // read copies the decoded fields into an answer. The error names the invalid item.
 func (v *answerV2) read(a *hook.Answer) (err error) {
-	if a.Conditions, err = values("conditions", v.Conditions); err != nil {
+	a.Conditions, err = values("conditions", v.Conditions)
+	if err != nil {
 		return err
 	}
-	if a.Results, err = values("results", v.Results); err != nil {
+	a.Results, err = values("results", v.Results)
+	if err != nil {
 		return err
 	}
 	events, err := values("events", v.Events)

@@ -1,13 +1,13 @@
 package webhook
 
 import (
-	"github.com/hookloop/hookloop/internal/printable"
 	"compress/flate"
 	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"github.com/hookloop/hookloop/internal/printable"
 	"io"
 	"net"
 	"net/http"

@@ -144,7 +144,8 @@ func TestStalledAnswers(t *testing.T) {
 		"sent": func(w http.ResponseWriter) { _, _ = w.Write(make([]byte, MaxAnswerBytes*3/4)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, begun := budget.New(256<<20), make(chan struct{}, calls)
+			b := budget.New(256 << 20)
+			begun := make(chan struct{}, calls)
 			stalls := limited(t, b, string(field(serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				begun <- struct{}{}
 				begin(w)

@@ -119,7 +119,8 @@ func TestEtag(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = opened.Close() })
-			first, second := observed(t), observed(t)
+			first := observed(t)
+			second := observed(t)
 			second.Parent = named(t, first.Parent, "other")
 			check := func(q *hook.Question, given, want string) {
 				t.Helper()
@@ -135,7 +136,8 @@ func TestEtag(t *testing.T) {
 			check(first, "", `{"n":1}`)
 			check(first, `"1"`, `{"n":1}`)
 			check(second, "", `{"n":1}`)
-			h.tag, h.body = `"2"`, `{"status":{"n":2}}`
+			h.tag = `"2"`
+			h.body = `{"status":{"n":2}}`
 			check(first, `"1"`, `{"n":2}`)
 			check(first, `"2"`, `{"n":2}`)
 			check(second, `"1"`, `{"n":2}`)
@@ -218,7 +220,8 @@ func TestETagCacheIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	header := http.Header{"Etag": {`"1"`}}
-	first, second := observed(t), observed(t)
+	first := observed(t)
+	second := observed(t)
 	second.Parent = named(t, first.Parent, "other")
 	const half = maxCachedBytes/2 - 2*entryBytes
 	k.put(first, header, make([]byte, half))
@@ -257,12 +260,14 @@ func TestSmallAnswersAreBoundedToo(t *testing.T) {
 // TestETagCacheExpires removes expired entries, also of parents that get no more questions.
 func TestETagCacheExpires(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Now())
-	timeout, cleanup := int32(60), int32(100)
+	timeout := int32(60)
+	cleanup := int32(100)
 	k, err := newETagCache(&etag{Enabled: true, TimeoutSeconds: &timeout, CleanupSeconds: &cleanup}, clock, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, second := observed(t), observed(t)
+	first := observed(t)
+	second := observed(t)
 	second.Parent = named(t, first.Parent, "other")
 	for _, step := range []struct {
 		after time.Duration

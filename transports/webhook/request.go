@@ -24,7 +24,8 @@ func encode(q *hook.Question, version string) *requestBody {
 
 func (w *writer) question(q *hook.Question) {
 	kind := q.Kind.Descriptor()
-	parent, children := kind.ParentField, kind.ChildrenField
+	parent := kind.ParentField
+	children := kind.ChildrenField
 	if q.Op == hook.Customize {
 		parent = "parent"
 	}

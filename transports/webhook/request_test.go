@@ -28,13 +28,18 @@ func TestRequests(t *testing.T) {
 	decorator.Kind = hook.Decorator
 	named := observed(t)
 	configs := named.Related[1]
-	first, second, none := configs, configs, configs
-	first.Name, first.Objects = "first", configs.Objects[:1]
+	first := configs
+	second := configs
+	none := configs
+	first.Name = "first"
+	first.Objects = configs.Objects[:1]
 	second.Name = "second"
-	none.Name, none.Objects = "none", nil
+	none.Name = "none"
+	none.Objects = nil
 	named.Related = []hook.RelatedGroup{first, second, none}
 	finalize := observed(t)
-	finalize.Op, finalize.Related = hook.Finalize, nil
+	finalize.Op = hook.Finalize
+	finalize.Related = nil
 	cases := map[string]struct {
 		q       *hook.Question
 		version string
@@ -153,7 +158,9 @@ func observed(t testing.TB) *hook.Question {
 func mapped(t testing.TB, op hook.Op) *hook.Question {
 	t.Helper()
 	q := observed(t)
-	q.Kind, q.Op, q.MapKey = hook.Mapping, op, "Secret/shop/in"
+	q.Kind = hook.Mapping
+	q.Op = op
+	q.MapKey = "Secret/shop/in"
 	q.Controller = decodeObject(t, "metacontroller.k8s.io/v1alpha1", "MapController", "", "hello")
 	if op == hook.Map {
 		q.Input = decodeObject(t, "v1", "Secret", "shop", "in")

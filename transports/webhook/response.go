@@ -1,11 +1,11 @@
 package webhook
 
 import (
-	"github.com/hookloop/hookloop/internal/printable"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/hookloop/hookloop/internal/printable"
 	"math"
 	"time"
 

@@ -48,10 +48,11 @@ func TestAnswers(t *testing.T) {
 }
 
 func TestBadAnswers(t *testing.T) {
-	sync, custom := &hook.Question{
+	sync := &hook.Question{
 		Kind: hook.Composite,
 		Op:   hook.Sync,
-	}, &hook.Question{
+	}
+	custom := &hook.Question{
 		Kind: hook.Composite,
 		Op:   hook.Customize,
 	}

@@ -84,7 +84,8 @@ func received(ctx context.Context, body []byte) (transporttest.Received, error) 
 	}
 	if request.Outputs != nil {
 		got.Kind, got.Op, got.Children = hook.Mapping, hook.Map, texts(request.Outputs)
-		got.MapKey, got.Input = request.MapKey, request.Input
+		got.MapKey = request.MapKey
+		got.Input = request.Input
 		if request.Input == nil {
 			got.Op = hook.Tombstone
 		}

@@ -74,7 +74,8 @@ func (r *usualReader) member() bool {
 	case field == "resyncAfterSeconds" && r.d.PeekKind() == '0' && !r.resync:
 		r.resync = true
 		var number jsontext.Value
-		if number, err = r.d.ReadValue(); err == nil {
+		number, err = r.d.ReadValue()
+		if err == nil {
 			r.resyncAfter, err = strconv.ParseFloat(string(number), 64)
 		}
 		return err == nil

@@ -21,9 +21,9 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/budget"
 	"github.com/hookloop/hookloop/internal/protocol/decode"
 	"github.com/hookloop/hookloop/transports/internal/answers"
-	"github.com/hookloop/hookloop/internal/budget"
 	"github.com/hookloop/hookloop/transports/internal/endpoint"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -68,11 +68,11 @@ type Transport struct {
 }
 
 // Open is Transport.Open without a memory limit.
-func Open(s hook.Settings) (*hook.Opened, error) { return (&Transport{}).Open(s) }
+func Open(s hook.Config) (*hook.Opened, error) { return (&Transport{}).Open(s) }
 
 // Open makes a hook from the field webhook of its spec. It does not connect: if the hook is down,
 // Ask returns an error. The error names the field.
-func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
+func (t *Transport) Open(s hook.Config) (*hook.Opened, error) {
 	c := &config{}
 	if err := json.Unmarshal(s.Field, c); err != nil {
 		return nil, err
@@ -82,20 +82,26 @@ func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 		return nil, err
 	}
 	h := &client{name: string(s.Op) + " " + redacted(address), version: s.Version}
-	if h.template, err = template(address); err != nil {
+	h.template, err = template(address)
+	if err != nil {
 		return nil, err
 	}
-	h.memory, h.largeReads = t.Memory.Share(budget.Decoding), make(chan struct{}, 1)
-	if h.timeout, err = endpoint.Timeout(c.Timeout); err != nil {
+	h.memory = t.Memory.Share(budget.Decoding)
+	h.largeReads = make(chan struct{}, 1)
+	h.timeout, err = endpoint.Timeout(c.Timeout)
+	if err != nil {
 		return nil, err
 	}
-	if h.strict, err = c.strict(s.Version); err != nil {
+	h.strict, err = c.strict(s.Version)
+	if err != nil {
 		return nil, err
 	}
-	if h.etags, err = newETagCache(c.Etag, s.Clock, t.Memory.Share(budget.Answers)); err != nil {
+	h.etags, err = newETagCache(c.Etag, s.Clock, t.Memory.Share(budget.Answers))
+	if err != nil {
 		return nil, err
 	}
-	if h.connections, err = c.connections(s, address, h.timeout, t.Secrets); err != nil {
+	h.connections, err = c.connections(s, address, h.timeout, t.Secrets)
+	if err != nil {
 		return nil, err
 	}
 	h.decoded = answers.New(t.Memory.Share(budget.Answers))
@@ -107,7 +113,7 @@ func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 
 // connections prepares the connections. The first call opens them.
 func (c *config) connections(
-	s hook.Settings,
+	s hook.Config,
 	address *url.URL,
 	timeout time.Duration,
 	secrets endpoint.Policy,
@@ -167,7 +173,8 @@ func (c *client) answer(
 	}
 	data := last.body
 	if !unchanged(last.tag, response) {
-		if data, err = c.body(ctx, response, lease, c.decoded.SizeOf(q)); err != nil {
+		data, err = c.body(ctx, response, lease, c.decoded.SizeOf(q))
+		if err != nil {
 			lease.Release()
 			return nil, err
 		}
@@ -177,7 +184,8 @@ func (c *client) answer(
 	}
 	answer := c.decoded.Get(q, data)
 	if answer == nil {
-		if answer, err = c.decode(q, data, lease); err != nil {
+		answer, err = c.decode(q, data, lease)
+		if err != nil {
 			lease.Release()
 			return nil, err
 		}

@@ -136,8 +136,8 @@ func TestTheBundleDecidesWhoIsTrusted(t *testing.T) {
 	}
 }
 
-func settings(version, field string) hook.Settings {
-	return hook.Settings{
+func settings(version, field string) hook.Config {
+	return hook.Config{
 		ControllerKind: "CompositeController",
 		ControllerName: "hello",
 		Op:             hook.Sync,

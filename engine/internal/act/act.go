@@ -13,8 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/panics"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -123,7 +123,8 @@ func (w *Writer) guarded(
 		return nil, wrap(a, err)
 	}
 	defer end()
-	if written, err = perform(ctx); err != nil {
+	written, err = perform(ctx)
+	if err != nil {
 		return written, wrap(a, err)
 	}
 	return written, nil

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/panics"
 	"go.opentelemetry.io/otel/trace/noop"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -85,7 +85,7 @@ func serve(t *testing.T, answer func(line string) (int, any)) *server {
 		}
 	}))
 	t.Cleanup(web.Close)
-	writer, err := NewWriter(Settings{
+	writer, err := NewWriter(Config{
 		Config: &rest.Config{Host: web.URL, QPS: -1}, Tracer: noop.NewTracerProvider().Tracer(""), Meter: s,
 		Clock: clocktesting.NewFakePassiveClock(now),
 	})

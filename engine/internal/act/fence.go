@@ -40,7 +40,8 @@ func (f *Fence) Grant(epoch int64, until time.Time) {
 	if f.open != nil && f.epoch != epoch {
 		f.close()
 	}
-	f.epoch, f.until = epoch, until
+	f.epoch = epoch
+	f.until = until
 	if f.expired() {
 		f.close()
 		return
@@ -90,7 +91,8 @@ func (f *Fence) close() {
 	if f.cancel != nil {
 		f.cancel()
 	}
-	f.open, f.cancel = nil, nil
+	f.open = nil
+	f.cancel = nil
 }
 
 // epochKey is the context key of the epoch under which work began.

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -65,8 +65,9 @@ var creation = plan.Action{
 // waits.
 func fencedWorld(t *testing.T, qps float32, test func(t *testing.T, w *Writer, f *Fence, api *lines)) {
 	synctest.Test(t, func(t *testing.T) {
-		api, fence := &lines{}, NewFence()
-		w, err := NewWriter(Settings{
+		api := &lines{}
+		fence := NewFence()
+		w, err := NewWriter(Config{
 			Config: &rest.Config{Host: "http://api", QPS: qps, Burst: 1, Transport: api},
 			Tracer: noop.NewTracerProvider().Tracer(""), Meter: &countedResults{}, Clock: clock.RealClock{}, Fence: fence,
 		})

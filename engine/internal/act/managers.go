@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan/merge"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // FieldManagers returns the field managers that own a field of an object beside the engine, from a

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // parent returns the owner as the API server has it.
@@ -23,9 +23,10 @@ const leaving = "2026-01-01T00:00:00Z"
 // TestMetadata checks the patch for the API server's object; there is no patch if the view is
 // stale.
 func TestMetadata(t *testing.T) {
-	alive, other := map[string]any{
+	alive := map[string]any{
 		"uid": "u",
-	}, map[string]any{
+	}
+	other := map[string]any{
 		"apiVersion": "v1",
 		"kind":       "Shop",
 		"name":       "corner",
@@ -88,7 +89,9 @@ func TestMetadata(t *testing.T) {
 				return http.StatusOK, page("a", test.page)
 			})
 			a := action(test.verb, "a")
-			a.UID, a.ResourceVersion, a.Finalizer = "uid-a", test.version, "ours"
+			a.UID = "uid-a"
+			a.ResourceVersion = test.version
+			a.Finalizer = "ours"
 			_, err := s.Do(t.Context(), a)
 			var patches []string
 			for _, r := range s.requests {

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,7 +34,8 @@ func TestObject(t *testing.T) {
 	withStatus.HasStatus = true
 	deleted := aWrite(plan.Delete, pages, "")
 	unchanged := deleted
-	unchanged.Unchanged, unchanged.Propagation = true, metav1.DeletePropagationForeground
+	unchanged.Unchanged = true
+	unchanged.Propagation = metav1.DeletePropagationForeground
 	labels := aWrite(PatchLabels, pages, "")
 	value := "x"
 	labels.Labels = map[string]*string{"a": &value, "b": nil}

@@ -182,7 +182,8 @@ func (p *pace) end(w *window, round int64, response *http.Response) {
 	switch {
 	case response == nil:
 	case response.StatusCode != http.StatusTooManyRequests:
-		if w.limit += 1 / w.limit; w.limit >= most {
+		w.limit += 1 / w.limit
+		if w.limit >= most {
 			w.limit = math.Inf(1)
 		}
 	default:

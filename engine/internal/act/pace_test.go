@@ -16,8 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -145,7 +145,8 @@ type crowded struct {
 func (c *crowded) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	c.mu.Lock()
 	c.busy++
-	if c.most = max(c.most, c.busy); c.busy == Parallel && c.refused+c.accepted == 0 {
+	c.most = max(c.most, c.busy)
+	if c.busy == Parallel && c.refused+c.accepted == 0 {
 		close(c.full)
 	}
 	c.mu.Unlock()
@@ -174,7 +175,7 @@ func TestManyWritesBackOff(t *testing.T) {
 	c := &crowded{room: Parallel / 2, full: make(chan struct{})}
 	web := httptest.NewServer(c)
 	defer web.Close()
-	w, err := NewWriter(Settings{
+	w, err := NewWriter(Config{
 		Config: &rest.Config{Host: web.URL, QPS: -1}, Tracer: noop.NewTracerProvider().Tracer(""), Meter: &server{},
 		Clock: clock.RealClock{},
 	})
@@ -205,7 +206,8 @@ func TestManyWritesBackOff(t *testing.T) {
 func TestHungResource(t *testing.T) {
 	const hung = 5 * Parallel // as many as the workers of one controller send
 	var arrived atomic.Int64
-	all, release := make(chan struct{}), make(chan struct{})
+	all := make(chan struct{})
+	release := make(chan struct{})
 	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 2 {
 			t.Errorf("a request of %s", r.Proto)
@@ -223,7 +225,7 @@ func TestHungResource(t *testing.T) {
 	web.StartTLS()
 	defer web.Close()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})
-	w, err := NewWriter(Settings{
+	w, err := NewWriter(Config{
 		Config: &rest.Config{Host: web.URL + "/k8s", QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: ca}},
 		Tracer: noop.NewTracerProvider().Tracer(""), Meter: &server{}, Clock: clock.RealClock{},
 	})

@@ -29,7 +29,7 @@ func TestRequestsCarryTheTraceContext(t *testing.T) {
 		}
 	}))
 	defer web.Close()
-	w, err := NewWriter(Settings{
+	w, err := NewWriter(Config{
 		Config: &rest.Config{Host: web.URL}, Tracer: noop.NewTracerProvider().Tracer(""), Clock: clock.RealClock{},
 		Meter: &unmetered{},
 	})

@@ -71,7 +71,8 @@ func TestFailedQuestionHasNoAnswer(t *testing.T) {
 					method, end, _ := strings.Cut(q.asks, " ")
 					switch {
 					case strings.HasPrefix(line, method+" ") && strings.HasSuffix(line, end):
-						if asked++; f.code == 0 {
+						asked++
+						if f.code == 0 {
 							cancel() // the caller gives up before the server answers
 							panic(http.ErrAbortHandler)
 						}
@@ -84,7 +85,9 @@ func TestFailedQuestionHasNoAnswer(t *testing.T) {
 					return http.StatusOK, page("a", nil)
 				})
 				a := action(q.verb, "a")
-				a.UID, a.ResourceVersion, a.Finalizer = "uid-a", "7", "ours"
+				a.UID = "uid-a"
+				a.ResourceVersion = "7"
+				a.Finalizer = "ours"
 				if q.prepare != nil {
 					q.prepare(&a)
 				}

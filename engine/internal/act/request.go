@@ -64,7 +64,8 @@ func newClient(config *rest.Config) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport, base := c.Client.Transport, *c.Get().AbsPath("/").URL()
+	transport := c.Client.Transport
+	base := *c.Get().AbsPath("/").URL()
 	if transport == nil { // http.DefaultClient
 		transport = http.DefaultTransport
 	}

@@ -154,13 +154,22 @@ func (s sizes) Observe(_ context.Context, verb, host string, size float64) {
 func count(t *testing.T) *counted {
 	t.Helper()
 	c := &counted{calls: map[string]int{}}
-	result, latency, limited := metrics.RequestResult, metrics.RequestLatency, metrics.RateLimiterLatency
-	sent, received := metrics.RequestSize, metrics.ResponseSize
-	metrics.RequestResult, metrics.RequestLatency, metrics.RateLimiterLatency = c, latencies{c}, latencies{c}
-	metrics.RequestSize, metrics.ResponseSize = sizes{c, "sent"}, sizes{c, "received"}
+	result := metrics.RequestResult
+	latency := metrics.RequestLatency
+	limited := metrics.RateLimiterLatency
+	sent := metrics.RequestSize
+	received := metrics.ResponseSize
+	metrics.RequestResult = c
+	metrics.RequestLatency = latencies{c}
+	metrics.RateLimiterLatency = latencies{c}
+	metrics.RequestSize = sizes{c, "sent"}
+	metrics.ResponseSize = sizes{c, "received"}
 	t.Cleanup(func() {
-		metrics.RequestResult, metrics.RequestLatency, metrics.RateLimiterLatency = result, latency, limited
-		metrics.RequestSize, metrics.ResponseSize = sent, received
+		metrics.RequestResult = result
+		metrics.RequestLatency = latency
+		metrics.RateLimiterLatency = limited
+		metrics.RequestSize = sent
+		metrics.ResponseSize = received
 	})
 	return c
 }
@@ -173,7 +182,8 @@ type free struct {
 
 // TryAccept takes a token if the number of tries is odd.
 func (f *free) TryAccept() bool {
-	if f.tries++; f.tries%2 == 0 {
+	f.tries++
+	if f.tries%2 == 0 {
 		return false
 	}
 	f.tokens++
@@ -240,7 +250,9 @@ func TestUnusualResponsesAreClientGos(t *testing.T) {
 			}
 			var results []result
 			for way := range 2 {
-				requests, counters, limiter := 0, count(t), &free{}
+				requests := 0
+				counters := count(t)
+				limiter := &free{}
 				web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 					requests++
 					test.answers[requests-1](w)
@@ -313,7 +325,7 @@ func (answering) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // BenchmarkWrite is one create of a small object, without a network.
 func BenchmarkWrite(b *testing.B) {
-	w, err := NewWriter(Settings{
+	w, err := NewWriter(Config{
 		Config: &rest.Config{Host: "http://127.0.0.1:1", QPS: -1, Transport: answering{}},
 		Tracer: noop.NewTracerProvider().Tracer(""), Meter: &unmetered{}, Clock: clock.RealClock{},
 	})

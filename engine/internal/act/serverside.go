@@ -10,10 +10,10 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/plan/merge"
-	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/jsonmap"
+	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/internal/plan/merge"
+	"github.com/hookloop/hookloop/engine/object"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -71,7 +71,8 @@ func (w *Writer) serverSide(ctx context.Context, a plan.Action) (*object.Object,
 	var taken *object.Object
 	if a.Takeover {
 		var err error
-		if taken, err = w.takeOver(ctx, a); err != nil {
+		taken, err = w.takeOver(ctx, a)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -55,7 +55,7 @@ func TestFailedStatus(t *testing.T) {
 			defer server.Close()
 			heard := &counts{}
 			tracer := noop.NewTracerProvider().Tracer("")
-			writer, err := NewWriter(Settings{
+			writer, err := NewWriter(Config{
 				Config: &rest.Config{Host: server.URL, QPS: -1}, Tracer: tracer, Meter: heard, Clock: clock.RealClock{},
 			})
 			if err != nil {

@@ -39,7 +39,7 @@ func (s *warner) writer(t *testing.T, strict bool) *Writer {
 	t.Helper()
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
-	w, err := NewWriter(Settings{
+	w, err := NewWriter(Config{
 		Config: &rest.Config{Host: web.URL, QPS: -1}, Tracer: noop.NewTracerProvider().Tracer(""), Meter: &server{},
 		Clock: clock.RealClock{}, Strict: strict,
 	})
@@ -65,9 +65,11 @@ func TestWarningsOfTheServer(t *testing.T) {
 		},
 	}
 	w := s.writer(t, false)
-	create, orphan := action(plan.Create, "a"), action(plan.Release, "a")
+	create := action(plan.Create, "a")
+	orphan := action(plan.Release, "a")
 	create.Desired = 1
-	orphan.UID, orphan.ResourceVersion = "uid-a", "7"
+	orphan.UID = "uid-a"
+	orphan.ResourceVersion = "7"
 	outcomes := w.All(t.Context(), []plan.Action{create, orphan})
 	want := []string{`unknown field "spec.hrad"`, "two words", strings.Repeat("long", 50) + "…", "d", "and more"}
 	if diff := cmp.Diff(want, outcomes[0].Warnings); diff != "" || outcomes[0].Err != nil {
@@ -93,7 +95,8 @@ func TestStrictFields(t *testing.T) {
 	for strict, want := range map[bool]string{true: "Strict", false: ""} {
 		s := &warner{}
 		w := s.writer(t, strict)
-		apply, update := action(plan.ServerSideApply, "a"), action(plan.Update, "a")
+		apply := action(plan.ServerSideApply, "a")
+		update := action(plan.Update, "a")
 		apply.Body, apply.Manager, update.Body = page("a", nil), "tester", page("a", nil)
 		for _, a := range []plan.Action{action(plan.Create, "a"), update, apply} {
 			if _, err := w.Do(t.Context(), a); err != nil {

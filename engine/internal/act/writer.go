@@ -7,11 +7,11 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/act/echoes"
+	"github.com/hookloop/hookloop/engine/internal/jsonmap"
 	"github.com/hookloop/hookloop/engine/internal/loop/expectations"
 	"github.com/hookloop/hookloop/engine/internal/plan"
-	"github.com/hookloop/hookloop/engine/internal/jsonmap"
+	"github.com/hookloop/hookloop/engine/object"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
@@ -34,14 +34,14 @@ type Meter interface {
 type Writer struct {
 	client *client
 	pace   *pace
-	Settings
+	Config
 	// Echoes decode the answers to writes, and the watch events of the written objects (package
 	// cache).
 	Echoes *echoes.Echoes
 }
 
-// Settings configure a Writer. All fields are required unless documented otherwise.
-type Settings struct {
+// Config configure a Writer. All fields are required unless documented otherwise.
+type Config struct {
 	Config *rest.Config
 	Tracer trace.Tracer
 	Meter  Meter
@@ -56,7 +56,7 @@ type Settings struct {
 }
 
 // NewWriter returns a Writer.
-func NewWriter(s Settings) (*Writer, error) {
+func NewWriter(s Config) (*Writer, error) {
 	config := dynamic.ConfigFor(s.Config)
 	pace := newPace()
 	config.Wrap(s.Fence.Wrap)
@@ -70,7 +70,7 @@ func NewWriter(s Settings) (*Writer, error) {
 	if s.Writes == nil {
 		s.Writes = expectations.NewLedger(0)
 	}
-	return &Writer{client: client, pace: pace, Settings: s, Echoes: &echoes.Echoes{}}, nil
+	return &Writer{client: client, pace: pace, Config: s, Echoes: &echoes.Echoes{}}, nil
 }
 
 // Get reads one object live. If the object does not exist, the error is an API error (IsNotFound).

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
 	"github.com/hookloop/hookloop/engine/internal/watch/standby"
+	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/panics"
 	"github.com/hookloop/hookloop/internal/sleep"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -152,7 +152,7 @@ func (g *Group) Run(ctx context.Context) {
 // Warm keeps the resources of the controllers' kinds in the cache until ctx is done, for a replica
 // that waits to lead. It writes nothing and reconciles nothing. Run may be called meanwhile.
 func (g *Group) Warm(ctx context.Context) {
-	set := standby.New(standby.Settings{Cache: g.host.Cache, Clock: g.host.Clock})
+	set := standby.New(standby.Config{Cache: g.host.Cache, Clock: g.host.Clock})
 	defer set.Wait()
 	for {
 		changed := g.host.Resources.Changed()
@@ -327,7 +327,8 @@ func (m *member) log(ctx context.Context) klog.Logger {
 func (m *member) report(ctx context.Context, problem string) {
 	m.mu.Lock()
 	before := m.problem
-	m.problem, m.settled = problem, true
+	m.problem = problem
+	m.settled = true
 	m.mu.Unlock()
 	if before != problem && ctx.Err() == nil {
 		m.log(ctx).Error(nil, "the controller does not run", "reason", problem)
@@ -337,7 +338,8 @@ func (m *member) report(ctx context.Context, problem string) {
 // running records that a controller runs.
 func (m *member) running(ctx context.Context) {
 	m.mu.Lock()
-	m.problem, m.settled = "", true
+	m.problem = ""
+	m.settled = true
 	m.mu.Unlock()
 	m.log(ctx).Info("the controller runs")
 }

@@ -13,15 +13,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/internal/watch/cache"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/internal/act/circuit"
-	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
-	"github.com/hookloop/hookloop/engine/internal/loop/expectations"
 	"github.com/hookloop/hookloop/engine/internal/loop"
+	"github.com/hookloop/hookloop/engine/internal/loop/expectations"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/report"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
+	"github.com/hookloop/hookloop/engine/object"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
@@ -118,7 +118,7 @@ type Host struct {
 	// nil without a gateway.
 	Triggers func(controller, worker string, f func(Trigger) (objects int, err error)) (cancel func())
 	// Circuit limits the rewrites of a field; the zero value does not. Circuits may be nil.
-	Circuit  circuit.Settings
+	Circuit  circuit.Config
 	Circuits CircuitRecorder
 	// CountCache adds a cache of the process to the metric of caches, with a function that returns the
 	// number of its entries; nil for none.
@@ -131,8 +131,8 @@ type Host struct {
 	Sampled func(trace.TraceID) bool
 }
 
-// Settings configure New. The zero value of a field is its default, except for Config.
-type Settings struct {
+// Config configure New. The zero value of a field is its default, except for Config.
+type Config struct {
 	// Config reaches the API server. Reads is Config for lists and watches; nil means Config.
 	Config, Reads *rest.Config
 	// Client is the client for discovery and Events; nil makes one of Config.
@@ -156,7 +156,7 @@ type Settings struct {
 	Host Host
 }
 
-// defaultDiscoveryInterval is the default of Settings.DiscoveryInterval.
+// defaultDiscoveryInterval is the default of Config.DiscoveryInterval.
 const defaultDiscoveryInterval = 30 * time.Second
 
 // Process is a Host with the parts that must run and be closed.
@@ -167,7 +167,7 @@ type Process struct {
 
 // New makes the parts of a process. It reads the API server's discovery documents; resources that
 // cannot be read are logged, and read again by Discovery.Run. Close ends what New has started.
-func New(ctx context.Context, s Settings) (*Process, error) {
+func New(ctx context.Context, s Config) (*Process, error) {
 	if s.Config == nil {
 		return nil, errors.New("host: Config is missing")
 	}
@@ -181,29 +181,32 @@ func New(ctx context.Context, s Settings) (*Process, error) {
 	}
 	var err error
 	if s.Client == nil {
-		if s.Client, err = kubernetes.NewForConfig(s.Config); err != nil {
+		s.Client, err = kubernetes.NewForConfig(s.Config)
+		if err != nil {
 			return nil, fmt.Errorf("client of the API server: %w", err)
 		}
 	}
-	if h.Writer = s.Writer; h.Writer == nil {
-		h.Writer, err = act.NewWriter(act.Settings{Config: s.Config, Tracer: h.Tracer, Meter: noMeter{}, Clock: h.Clock})
+	h.Writer = s.Writer
+	if h.Writer == nil {
+		h.Writer, err = act.NewWriter(act.Config{Config: s.Config, Tracer: h.Tracer, Meter: noMeter{}, Clock: h.Clock})
 		if err != nil {
 			return nil, err
 		}
 	}
-	if h.Cache, err = cache.New(cache.Settings{
+	h.Cache, err = cache.New(cache.Config{
 		Config: s.Reads, StaleAfter: s.StaleAfter, Decode: h.Writer.Echoes.Event,
-	}); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
-	served := discovery.New(discovery.Settings{
+	served := discovery.New(discovery.Config{
 		Client: s.Client.Discovery(), Cache: h.Cache, Clock: h.Clock, Interval: s.DiscoveryInterval,
 	})
 	if err := served.Refresh(ctx); err != nil {
 		klog.FromContext(ctx).Error(err, "some resources are not known yet")
 	}
 	h.Resources = served
-	h.Events = report.NewEvents(context.WithoutCancel(ctx), report.EventSettings{
+	h.Events = report.NewEvents(context.WithoutCancel(ctx), report.EventConfig{
 		Client: s.Client.CoreV1(), Component: s.Component, QPS: s.EventsQPS, Burst: s.EventsBurst,
 		LogOnly: s.EventsLogOnly,
 	})

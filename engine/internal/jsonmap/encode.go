@@ -18,7 +18,8 @@ func Encode(v any) ([]byte, error) { return Append(nil, v) }
 // Append is Encode that appends to out. After an error the result is nil.
 func Append(out []byte, v any) ([]byte, error) {
 	e := encoders.Get().(*encoder)
-	e.out, e.names = e.out[:0], e.names[:0]
+	e.out = e.out[:0]
+	e.names = e.names[:0]
 	err := e.value(v)
 	out = append(out, e.out...)
 	if cap(e.out) <= maxKept {

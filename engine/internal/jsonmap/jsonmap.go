@@ -87,7 +87,8 @@ func (d *decoder) object(depth int) (map[string]any, bool) {
 		if !ok || !d.take(':') {
 			return nil, false
 		}
-		if m[name], ok = d.value(depth + 1); !ok {
+		m[name], ok = d.value(depth + 1)
+		if !ok {
 			return nil, false
 		}
 		if d.take(',') {
@@ -153,7 +154,8 @@ func (d *decoder) text(name bool) (string, bool) {
 	if d.next() != '"' {
 		return "", false
 	}
-	ascii, escaped := true, false
+	ascii := true
+	escaped := false
 	for d.at++; d.at < len(d.data); d.at++ {
 		switch b := d.data[d.at]; {
 		case b == '"':
@@ -201,7 +203,8 @@ var names = func() map[string]string {
 
 // number reads a number by JSON's grammar.
 func (d *decoder) number() (any, bool) {
-	start, whole := d.at, true
+	start := d.at
+	whole := true
 	if d.next() == '-' {
 		d.at++
 	}
@@ -219,7 +222,8 @@ func (d *decoder) number() (any, bool) {
 	}
 	if b := d.next(); b == 'e' || b == 'E' {
 		whole = false
-		if d.at++; d.next() == '+' || d.next() == '-' {
+		d.at++
+		if d.next() == '+' || d.next() == '-' {
 			d.at++
 		}
 		if !d.digits() {

@@ -3,9 +3,9 @@ package loop
 import (
 	"context"
 
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/internal/panics"
 )
 
@@ -37,9 +37,11 @@ func (c *Loop[K]) handlePrimary(ctx context.Context, p primary[K], e cache.Event
 	if !p.accepts(e) {
 		return
 	}
-	kind, priority := queue.CauseObject, queue.User
+	kind := queue.CauseObject
+	priority := queue.User
 	if e.Initial {
-		kind, priority = queue.CauseInitial, queue.Resync
+		kind = queue.CauseInitial
+		priority = queue.Resync
 	}
 	c.queue.Add(p.key(subject(e).Ref()), priority, c.cause(kind, e))
 }
@@ -54,7 +56,7 @@ func (p primary[K]) accepts(e cache.Event) bool {
 }
 
 // handleSecondary enqueues the keys to which the mappers map an event. The initial events of
-// objects only fill the mappers' indexes, unless Settings.MapInitial is set: the first list of the
+// objects only fill the mappers' indexes, unless Config.MapInitial is set: the first list of the
 // primary types enqueues all keys.
 func (c *Loop[K]) handleSecondary(ctx context.Context, s secondary[K], e cache.Event) {
 	defer panics.Recover(ctx, nil, panicInMapper)

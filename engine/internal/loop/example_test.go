@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/hookloop/hookloop/engine/internal/watch/cache"
-	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/loop"
+	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -24,14 +24,15 @@ func Example() {
 				Plural: plural, Namespaced: true,
 			}
 		}
-		deployments, replicaSets := resource("Deployment", "deployments"), resource("ReplicaSet", "replicasets")
+		deployments := resource("Deployment", "deployments")
+		replicaSets := resource("ReplicaSet", "replicasets")
 
-		objects, err := cache.New(cache.Settings{Config: config})
+		objects, err := cache.New(cache.Config{Config: config})
 		if err != nil {
 			return err
 		}
 		defer objects.Close()
-		c := loop.New[object.Ref]("count-replica-sets", loop.Settings{
+		c := loop.New[object.Ref]("count-replica-sets", loop.Config{
 			Cache: objects, Clock: clock.RealClock{}, Workers: 5,
 		})
 		c.For(deployments, mapper.Ref)

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/loop/expectations"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/internal/loop"
+	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -35,7 +35,7 @@ func (w *world) writer(answer string) *act.Writer {
 		_, _ = fmt.Fprint(out, answer)
 	}))
 	w.t.Cleanup(api.Close)
-	writer, err := act.NewWriter(act.Settings{
+	writer, err := act.NewWriter(act.Config{
 		Config: &rest.Config{
 			Host: api.URL,
 			QPS:  -1,
@@ -73,13 +73,14 @@ func TestReadYourOwnWrites(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, loop.Settings{})
+			w := newWorld(t, loop.Config{})
 			w.server.Put(books, thing(books, "a", ""))
 			w.server.Put(pages, thing(pages, "p", ""))
 			w.For(books, mapper.Ref)
 			w.Watch(pages, mapper.Owner(books, mapper.Ref))
 			writer := w.writer(later)
-			test.action.Resource, test.action.Ref = pages, object.Ref{GVK: pages.GVK, Namespace: "shop", Name: "p"}
+			test.action.Resource = pages
+			test.action.Ref = object.Ref{GVK: pages.GVK, Namespace: "shop", Name: "p"}
 			written := false
 			w.reconciles(func(ctx context.Context, _ queue.Item[object.Ref]) (loop.Result, error) {
 				if written {
@@ -111,7 +112,7 @@ func TestReadYourOwnWrites(t *testing.T) {
 // has come before the view has shown the write, and another one with it.
 func waits(t *testing.T, fake *clocktesting.FakeClock, result loop.Result) *world {
 	t.Helper()
-	w := newWorld(t, loop.Settings{Clock: fake})
+	w := newWorld(t, loop.Config{Clock: fake})
 	w.server.Put(books, thing(books, "a", ""))
 	w.For(books, mapper.Ref)
 	w.Watch(pages, mapper.Owner(books, mapper.Ref))
@@ -170,11 +171,13 @@ func TestRequeueOutlastsAWait(t *testing.T) {
 	fake := clocktesting.NewFakeClock(time.Now())
 	begun := fake.Now()
 	w := waits(t, fake, loop.Result{RequeueAfter: time.Minute})
-	events, requeued := 0, time.Time{}
+	events := 0
+	requeued := time.Time{}
 	for requeued.IsZero() {
 		select {
 		case item := <-w.items:
-			event, again := hasCause(item, queue.CauseObject), hasCause(item, queue.CauseRequeue)
+			event := hasCause(item, queue.CauseObject)
+			again := hasCause(item, queue.CauseRequeue)
 			if !event && !again {
 				t.Fatalf("reconcile for %v, want the event and then the requeue", item.Causes)
 			}
@@ -211,7 +214,7 @@ func (w *world) bookmark(version int) {
 
 // TestWritesThatNobodyReads are not waited for: their resource is not watched by the controller.
 func TestWritesThatNobodyReads(t *testing.T) {
-	w := newWorld(t, loop.Settings{})
+	w := newWorld(t, loop.Config{})
 	w.server.Put(books, thing(books, "a", ""))
 	w.For(books, mapper.Ref)
 	writer := w.writer(thing(films, "f", `,"resourceVersion":"1000"`))
@@ -233,7 +236,7 @@ func TestWritesThatNobodyReads(t *testing.T) {
 // TestWriteThatIsNeverShown is waited for for 30 seconds: its watch has stalled.
 func TestWriteThatIsNeverShown(t *testing.T) {
 	fake := clocktesting.NewFakeClock(time.Now())
-	w := newWorld(t, loop.Settings{Clock: fake})
+	w := newWorld(t, loop.Config{Clock: fake})
 	w.server.Put(books, thing(books, "a", ""))
 	w.For(books, mapper.Ref)
 	writer := w.writer(thing(books, "a", `,"resourceVersion":"1000"`))

@@ -17,12 +17,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/loop/share"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
@@ -31,8 +31,8 @@ import (
 // immediately, without the grace period.
 var ErrStopNow = errors.New("work under way is abandoned")
 
-// Settings configure a Loop.
-type Settings struct {
+// Config configure a Loop.
+type Config struct {
 	Cache *cache.Cache
 	Clock clock.WithTicker
 	// Workers is the largest number of reconciles at the same time; default 1. A reconcile that
@@ -114,7 +114,7 @@ type Runtime[K comparable] interface {
 // Loop is a declared controller with keys of type K.
 type Loop[K comparable] struct {
 	name       string
-	settings   Settings
+	settings   Config
 	queue      *queue.Queue[K]
 	primary    []primary[K]
 	secondary  []secondary[K]
@@ -148,14 +148,14 @@ type index struct {
 
 // New returns a controller that is not declared completely: For and Reconcile must follow. The name
 // appears in logs and profiles, such as "composite/hello".
-func New[K comparable](name string, s Settings) *Loop[K] {
+func New[K comparable](name string, s Config) *Loop[K] {
 	s.Workers = max(1, s.Workers)
 	if s.MetricsName == "" {
 		s.MetricsName = name
 	}
 	return &Loop[K]{
 		name: name, settings: s,
-		queue: queue.New[K](queue.Settings{
+		queue: queue.New[K](queue.Config{
 			Name: s.MetricsName, Clock: s.Clock, Metrics: s.Metrics, MaxBackoff: s.MaxBackoff, Ordered: s.Gate != nil,
 		}),
 	}

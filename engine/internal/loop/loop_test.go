@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/internal/watch/cache"
-	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
 	"github.com/hookloop/hookloop/engine/internal/loop"
+	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
+	"github.com/hookloop/hookloop/engine/object"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
@@ -44,12 +44,12 @@ type world struct {
 	ctx   context.Context //nolint:containedctx // of the test
 }
 
-func newWorld(t *testing.T, s loop.Settings) *world {
+func newWorld(t *testing.T, s loop.Config) *world {
 	t.Helper()
-	return newWorldWith(t, s, cache.Settings{})
+	return newWorldWith(t, s, cache.Config{})
 }
 
-func newWorldWith(t *testing.T, s loop.Settings, of cache.Settings) *world {
+func newWorldWith(t *testing.T, s loop.Config, of cache.Config) *world {
 	t.Helper()
 	server := cachetest.New(t)
 	of.Config = server.Config()
@@ -60,7 +60,8 @@ func newWorldWith(t *testing.T, s loop.Settings, of cache.Settings) *world {
 	t.Cleanup(c.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	if s.Cache = c; s.Clock == nil {
+	s.Cache = c
+	if s.Clock == nil {
 		s.Clock = clock.RealClock{}
 	}
 	return &world{
@@ -135,7 +136,7 @@ func (w *world) any() queue.Item[object.Ref] {
 }
 
 func TestWhatBringsAReconcile(t *testing.T) {
-	w := newWorld(t, loop.Settings{})
+	w := newWorld(t, loop.Config{})
 	w.server.Put(books, thing(books, "a", ""))
 	w.server.Put(pages, thing(pages, "p", ownedByA))
 	unlabelled := func(e cache.Event) bool { return e.New == nil || len(e.New.Labels()) == 0 }
@@ -160,7 +161,7 @@ func TestWhatBringsAReconcile(t *testing.T) {
 
 // TestInitializerAndSource run once the caches are filled, before anything is reconciled.
 func TestInitializerAndSource(t *testing.T) {
-	w := newWorld(t, loop.Settings{})
+	w := newWorld(t, loop.Config{})
 	w.server.Put(books, thing(books, "a", ""))
 	w.For(books, mapper.Ref)
 	initialized := false
@@ -197,7 +198,7 @@ func TestInitializerAndSource(t *testing.T) {
 }
 
 func TestRunFails(t *testing.T) {
-	w := newWorld(t, loop.Settings{})
+	w := newWorld(t, loop.Config{})
 	w.reconciles(nil)
 	if err := w.Run(w.ctx); err == nil {
 		t.Error("Run without a watched type succeeds")
@@ -217,7 +218,7 @@ func TestRunFails(t *testing.T) {
 
 // TestPanics in a mapper and in a reconcile end neither the process nor the controller.
 func TestPanics(t *testing.T) {
-	w := newWorld(t, loop.Settings{})
+	w := newWorld(t, loop.Config{})
 	w.For(books, mapper.Ref)
 	w.Watch(pages, func(_, current *object.Object) []object.Ref {
 		if current.Name() == "bad" {
@@ -241,7 +242,7 @@ func TestPanics(t *testing.T) {
 }
 
 func TestResults(t *testing.T) {
-	w := newWorld(t, loop.Settings{})
+	w := newWorld(t, loop.Config{})
 	w.server.Put(books, thing(books, "a", ""))
 	w.For(books, mapper.Ref)
 	answers := []struct {
@@ -272,7 +273,7 @@ func TestResults(t *testing.T) {
 }
 
 func TestResync(t *testing.T) {
-	w := newWorld(t, loop.Settings{ResyncPeriod: time.Millisecond})
+	w := newWorld(t, loop.Config{ResyncPeriod: time.Millisecond})
 	w.server.Put(books, thing(books, "a", ""))
 	w.server.Put(books, thing(books, "b", `,"labels":{"not":"this"}`))
 	w.For(books, mapper.Ref, func(e cache.Event) bool { return len(e.New.Labels()) == 0 })
@@ -290,10 +291,12 @@ func TestStop(t *testing.T) {
 	for name, grace := range map[string]time.Duration{"within the grace period": time.Hour,
 		"after the grace period": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, loop.Settings{GracePeriod: grace})
+			w := newWorld(t, loop.Config{GracePeriod: grace})
 			w.server.Put(books, thing(books, "a", ""))
 			w.For(books, mapper.Ref)
-			begun, finish, cancelled := make(chan struct{}), make(chan struct{}), false
+			begun := make(chan struct{})
+			finish := make(chan struct{})
+			cancelled := false
 			w.reconciles(func(ctx context.Context, _ queue.Item[object.Ref]) (loop.Result, error) {
 				close(begun)
 				select {
@@ -324,7 +327,7 @@ func TestStop(t *testing.T) {
 
 // TestStopNow cancels the running reconcile although there is a grace period.
 func TestStopNow(t *testing.T) {
-	w := newWorld(t, loop.Settings{GracePeriod: time.Hour})
+	w := newWorld(t, loop.Config{GracePeriod: time.Hour})
 	w.server.Put(books, thing(books, "a", ""))
 	w.For(books, mapper.Ref)
 	begun := make(chan struct{})

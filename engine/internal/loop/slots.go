@@ -10,13 +10,13 @@ import (
 
 const (
 	// slowAfter is how long a reconcile may wait for a peer before it no longer counts as one of
-	// Settings.Workers.
+	// Config.Workers.
 	slowAfter = time.Second
 	// waitsPerWorker bounds the reconciles of one controller that wait, by its workers.
 	waitsPerWorker = 20
 )
 
-// slots are the Settings.Workers of a controller. A worker holds one while it waits for a key and
+// slots are the Config.Workers of a controller. A worker holds one while it waits for a key and
 // while it reconciles, but not while its reconcile waits for a slow peer, or does nothing but
 // write: another worker has it then, so that slow keys do not hold up quick ones, and so that the
 // writes of several keys are under way together.
@@ -56,7 +56,8 @@ func (s *slots) rest(ctx context.Context, w *idleWorker) context.Context {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.idle[w] = struct{}{}; len(s.back) > 0 {
+	s.idle[w] = struct{}{}
+	if len(s.back) > 0 {
 		w.callOff()
 	}
 	return w.resting
@@ -169,7 +170,7 @@ func withSlot(ctx context.Context, s *slot) context.Context {
 }
 
 // OnlyWrites reports that the rest of a reconcile does nothing but write, with at most n writes
-// under way, and waits for no peer. The reconcile does not count against Settings.Workers any more
+// under way, and waits for no peer. The reconcile does not count against Config.Workers any more
 // if all such reconciles of the controller together have at most most writes. It must be called in
 // the goroutine of the reconcile. With a context that is not a reconcile's, it does nothing.
 func OnlyWrites(ctx context.Context, n, most int) {
@@ -179,7 +180,7 @@ func OnlyWrites(ctx context.Context, n, most int) {
 }
 
 // Wait reports that a reconcile is about to wait for a peer, such as a hook, and returns a function
-// that ends the wait. A long wait does not count against Settings.Workers; then size is called for
+// that ends the wait. A long wait does not count against Config.Workers; then size is called for
 // the bytes that the reconcile holds meanwhile. With a context that is not a reconcile's, Wait does
 // nothing.
 func Wait(ctx context.Context, size func() int64) (done func()) {

@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/internal/panics"
 	"github.com/hookloop/hookloop/internal/sleep"
 	"k8s.io/klog/v2"
@@ -119,8 +119,10 @@ func (c *Loop[K]) Sample(except func(K) bool) (sample K, found bool) {
 			if except(key) {
 				continue
 			}
-			if n++; rand.N(n) == 0 { //nolint:gosec // a sample needs no secret
-				sample, found = key, true
+			n++
+			if rand.N(n) == 0 { //nolint:gosec // a sample needs no secret
+				sample = key
+				found = true
 			}
 		}
 	}

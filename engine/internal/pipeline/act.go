@@ -31,7 +31,8 @@ func (r *run) prepare(ctx context.Context, observed *plan.Observed) (*plan.Obser
 		case outcome.Err != nil:
 			faults = append(faults, outcome.Err)
 		case outcome.Action.Ref == observed.Parent.Ref():
-			prepared.Parent, r.parent = outcome.Object, outcome.Object
+			prepared.Parent = outcome.Object
+			r.parent = outcome.Object
 		case outcome.Action.Verb == plan.Adopt || outcome.Action.Verb == plan.Tag:
 			prepared.Children = prepared.Children.With(outcome.Object)
 		}

@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // lastQuestion identifies the parent of the last question about a key. The zero value is no
@@ -70,7 +70,8 @@ func (r *run) setChanged(questions []*hook.Question) {
 
 // changed returns the input of a question that has changed since the previous one.
 func (r *run) changed(q *hook.Question) hook.Changed {
-	last, now := r.state.asked, questionAbout(q.Parent)
+	last := r.state.asked
+	now := questionAbout(q.Parent)
 	sameBut := last.generation == now.generation && now.generation != 0 && last.metadata == now.metadata
 	switch {
 	case !last.asked && r.item.Caused(queue.CauseInitial):

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/pipeline"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // questions is a pipeline about one parent with two pages, and the reasons of its questions.
@@ -31,7 +31,8 @@ func newQuestions(t *testing.T) *questions {
 		}
 		return answer(asked)
 	})
-	q.p, q.seen = pipeline.New(s), seen
+	q.p = pipeline.New(s)
+	q.seen = seen
 	return q
 }
 

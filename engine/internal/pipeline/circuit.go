@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/act/circuit"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/report"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // OpenError reports that a parent's circuit is open: a field was rewritten over and over without a
@@ -88,7 +88,8 @@ func (r *run) admit(observed *plan.Observed) error {
 		return nil
 	}
 	e := *r.state.circuit.opened
-	e.Wait, e.Repeated = wait, true
+	e.Wait = wait
+	e.Repeated = true
 	return &e
 }
 

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/act/circuit"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -139,7 +139,7 @@ func TestFlappingParent(t *testing.T) {
 	for name, desired := range answers {
 		t.Run(name, func(t *testing.T) {
 			w, p := owner(t, true, desired)
-			p.Circuit = circuit.Settings{Limit: limit, Pause: time.Hour}
+			p.Circuit = circuit.Config{Limit: limit, Pause: time.Hour}
 			run := func() {
 				for range 3 * limit {
 					// the writes and the outcome show the result
@@ -182,7 +182,8 @@ func TestEchoBesideAnOpenCircuit(t *testing.T) {
 		return &plan.Desired{Status: map[string]any{"n": n}}, nil
 	})
 	var seen outcomes
-	p.Circuit, p.Recorder = circuit.Settings{Limit: 3, Pause: time.Hour}, &seen
+	p.Circuit = circuit.Config{Limit: 3, Pause: time.Hour}
+	p.Recorder = &seen
 	for p.states.openCircuits() == 0 {
 		_, _ = p.Reconcile(t.Context(), event(queue.CauseObject)) // the outcomes show the result
 	}
@@ -205,7 +206,8 @@ func (w *world) edit(change func(map[string]any)) {
 		w.t.Fatal(err)
 	}
 	change(m)
-	if w.parent, err = object.FromMap(m); err != nil {
+	w.parent, err = object.FromMap(m)
+	if err != nil {
 		w.t.Fatal(err)
 	}
 }

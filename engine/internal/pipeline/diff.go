@@ -3,9 +3,9 @@ package pipeline
 import (
 	"slices"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/act/circuit"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -21,7 +21,8 @@ type diff struct {
 // find sets the values from the difference at the path, or from the first one below it.
 func (d *diff) find(before, after map[string]any) {
 	if found, ok := plan.FindDifference(before, after, d.Path); ok {
-		d.Difference, d.unknown = found, false
+		d.Difference = found
+		d.unknown = false
 	}
 }
 
@@ -30,7 +31,8 @@ func (d *diff) values(kind schema.GroupVersionKind) string {
 	if d.unknown || kind.Kind == "Secret" {
 		return ""
 	}
-	before, after := shown(d.Path, d.Before), shown(d.Path, d.After)
+	before := shown(d.Path, d.Before)
+	after := shown(d.Path, d.After)
 	if before == "" || after == "" {
 		return ""
 	}

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/pipeline"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // TestEcho checks which causes show nothing but the writes of the last sync. That has created two
@@ -24,9 +24,15 @@ func TestEcho(t *testing.T) {
 	child := func(o *object.Object) queue.Cause {
 		return queue.Cause{Kind: queue.CauseChild, Ref: o.Ref(), ResourceVersion: o.ResourceVersion()}
 	}
-	one, two, input := child(a.get(pages, "one")), child(a.get(pages, "two")), child(a.get(pages, "red"))
-	edited, deleted, unknown := one, one, one
-	edited.ResourceVersion, deleted.Deleted, unknown.ResourceVersion = "999", true, ""
+	one := child(a.get(pages, "one"))
+	two := child(a.get(pages, "two"))
+	input := child(a.get(pages, "red"))
+	edited := one
+	deleted := one
+	unknown := one
+	edited.ResourceVersion = "999"
+	deleted.Deleted = true
+	unknown.ResourceVersion = ""
 	tests := []struct {
 		name   string
 		causes []queue.Cause

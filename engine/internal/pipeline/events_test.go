@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // eventLog has the Events that a run records.
@@ -44,7 +44,7 @@ func TestNewEventsAreRecorded(t *testing.T) {
 		{"and again", []plan.Event{slow, scaled}, []string{"Normal Scaled: up"}},
 	}
 	events := &eventLog{}
-	r := &run{Pipeline: &Pipeline{Settings: Settings{Events: events}}, state: &parentState{}}
+	r := &run{Pipeline: &Pipeline{Config: Config{Events: events}}, state: &parentState{}}
 	for _, step := range steps {
 		events.lines = nil
 		r.recordEvents(t.Context(), step.events)

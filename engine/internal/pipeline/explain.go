@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/act/circuit"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // explain returns the message of an opened circuit.

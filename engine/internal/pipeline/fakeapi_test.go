@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -113,7 +113,9 @@ func (a *api) took() []string {
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(r.URL.Path, "/")
 	at := slices.Index(parts, "shop")
-	resource, name, sub := a.resource(parts[at+1]), "", ""
+	resource := a.resource(parts[at+1])
+	name := ""
+	sub := ""
 	if len(parts) > at+2 {
 		name = parts[at+2]
 	}

@@ -10,10 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/mentions"
+	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -40,7 +40,8 @@ func remembering(t *testing.T) (*world, *Pipeline, *holder, *[]types.UID) {
 			Events: []plan.Event{{Reason: "Seen", Message: o.Name()}},
 		}, nil
 	})
-	h, uids := &holder{}, &[]types.UID{}
+	h := &holder{}
+	uids := &[]types.UID{}
 	p.Holders = []Holder{h}
 	p.Hooks[hook.Sync] = &hook.Opened{
 		Hook:   hook.Func(nothing),
@@ -152,7 +153,8 @@ func TestManyParentsComeAndGo(t *testing.T) {
 			if present {
 				text := strings.Replace(string(generation(t, "1").Raw()), `"name":"web"`, `"name":"`+key.Parent.Name+`"`, 1)
 				var err error
-				if s.parent, err = object.Decode([]byte(text)); err != nil {
+				s.parent, err = object.Decode([]byte(text))
+				if err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -194,7 +196,8 @@ func TestPartsAreForgotten(t *testing.T) {
 			if diff := cmp.Diff([]types.UID{w.parent.UID() + "#red"}, *uids); diff != "" {
 				t.Errorf("a part is gone: forgotten by hooks (-want +got):\n%s", diff)
 			}
-			h.forgotten, *uids = nil, nil
+			h.forgotten = nil
+			*uids = nil
 			end(w)
 			w.sync(p, 1)
 			for _, part := range []string{"red", "blue", "green"} {
@@ -222,7 +225,8 @@ func TestPartForgottenInItsSync(t *testing.T) {
 	before := w.desired
 	w.desired = func(o *object.Object) (*plan.Desired, error) {
 		p.forget(hook.ParentKey(key.Parent), o.UID())
-		h.forgotten, *uids = nil, nil
+		h.forgotten = nil
+		*uids = nil
 		return before(o)
 	}
 	w.syncPart(p, "red")

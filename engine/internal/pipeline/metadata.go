@@ -3,8 +3,8 @@ package pipeline
 import (
 	"context"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // reachedMetadata remembers the labels and annotations that the hook last desired of its parent,
@@ -55,7 +55,8 @@ func (r *run) patchMetadata(ctx context.Context, parent *object.Object, d *plan.
 		Why:             "the hook wants other labels or annotations",
 	}
 	if d.RemoveFinalizer != "" {
-		a.Finalizer, a.Why = d.RemoveFinalizer, "the finalize hook has finished"
+		a.Finalizer = d.RemoveFinalizer
+		a.Why = "the finalize hook has finished"
 	}
 	if a.Finalizer == "" && (a.Labels == nil && a.Annotations == nil || r.state.metadata.holds(parent, d)) {
 		return nil, nil

@@ -16,14 +16,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/change"
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/internal/act/circuit"
 	"github.com/hookloop/hookloop/engine/internal/loop"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/panics"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,7 +31,7 @@ import (
 
 // Pipeline syncs the parents of one controller.
 type Pipeline struct {
-	Settings
+	Config
 	states *states
 	// rejectsConditions has the parents' resources with a schema that rejects the engine's optional
 	// conditions.
@@ -41,7 +41,7 @@ type Pipeline struct {
 var _ loop.Reconciler[hook.Key] = (*Pipeline)(nil)
 
 // New returns a Pipeline. Close ends it.
-func New(s Settings) *Pipeline { return &Pipeline{Settings: s, states: newStates(s.Account)} }
+func New(s Config) *Pipeline { return &Pipeline{Config: s, states: newStates(s.Account)} }
 
 // Close ends the pipeline's account of memory. No sync may be running.
 func (p *Pipeline) Close() { p.states.account.Close() }
@@ -211,7 +211,8 @@ func (r *run) find() error {
 		return err
 	}
 	key := r.item.Key.Parent
-	if r.found = parents.Get(key.Namespace, key.Name); r.found == nil {
+	r.found = parents.Get(key.Namespace, key.Name)
+	if r.found == nil {
 		return nil
 	}
 	if earlier := r.state.setParent(r.found.UID()); earlier != "" && !r.isPart() {

@@ -5,21 +5,21 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/internal/act/circuit"
 	"github.com/hookloop/hookloop/engine/internal/observe/parts"
+	"github.com/hookloop/hookloop/engine/internal/observe/shape"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/report"
-	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 )
 
-// Settings configure a Pipeline. All fields are required unless their comment allows a zero value.
-type Settings struct {
+// Config configure a Pipeline. All fields are required unless their comment allows a zero value.
+type Config struct {
 	// Name is the controller's in logs, spans and metrics: "composite/hello".
 	Name string
 	// Controller is the declaring object, and Parents are the resources that it declares.
@@ -52,7 +52,7 @@ type Settings struct {
 	// Rounds tracks the parents of a kind that is reconciled in parts; nil for other kinds.
 	Rounds Rounds
 	// Circuit limits the rewrites of a field; the zero value does not.
-	Circuit circuit.Settings
+	Circuit circuit.Config
 	// Account opens the account for the memory of the parents' states; nil for no limit.
 	Account OpenAccount
 	// ClusterUID is the UID of the namespace kube-system. It makes trace ids differ between

@@ -12,16 +12,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/act"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/observe/composite"
 	"github.com/hookloop/hookloop/engine/internal/observe/decorator"
+	"github.com/hookloop/hookloop/engine/internal/observe/shape"
 	"github.com/hookloop/hookloop/engine/internal/pipeline"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/report"
-	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,10 +75,10 @@ func (r *recorder) WarningUnlogged(_ *object.Object, reason, _ string) { r.note(
 // of the question.
 func settings(
 	t *testing.T, a *api, s shape.Shape, answer func(*hook.Question) (*hook.Answer, error),
-) (pipeline.Settings, *recorder) {
+) (pipeline.Config, *recorder) {
 	t.Helper()
 	tracer := noop.NewTracerProvider().Tracer("")
-	writer, err := act.NewWriter(act.Settings{
+	writer, err := act.NewWriter(act.Config{
 		Config: &rest.Config{Host: a.serve(), QPS: -1}, Tracer: tracer, Meter: a, Clock: clock.RealClock{},
 	})
 	if err != nil {
@@ -96,7 +96,7 @@ func settings(
 		return answer(q)
 	}
 	opened := &hook.Opened{Address: "inproc:web", Hook: hook.Func(ask)}
-	return pipeline.Settings{
+	return pipeline.Config{
 		Name: "composite/web", Parents: []object.Resource{webs}, Shape: s, OwnsStatus: true, Reader: a, Writer: writer,
 		Status: report.NewStatus(writer), Events: r, Recorder: r, Tracer: tracer, Clock: clock.RealClock{},
 		Hooks:      map[hook.Op]*hook.Opened{hook.Sync: opened, hook.Finalize: opened},
@@ -249,7 +249,8 @@ func TestOrderOfFaults(t *testing.T) {
 	for range 2 {
 		_, _ = p.Reconcile(t.Context(), item()) // the outcome has the error
 	}
-	first, second := fmt.Sprint(seen.outcomes[0].Err), fmt.Sprint(seen.outcomes[1].Err)
+	first := fmt.Sprint(seen.outcomes[0].Err)
+	second := fmt.Sprint(seen.outcomes[1].Err)
 	if first != second || !strings.Contains(first, "no-a") || !strings.Contains(first, "no-b") {
 		t.Errorf("got %q, then %q, want the same error with both children", first, second)
 	}
@@ -337,7 +338,8 @@ func TestMetadataThenStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, value := newAPI(t, web("")), "up"
+	a := newAPI(t, web(""))
+	value := "up"
 	s, _ := settings(t, a, deco, func(*hook.Question) (*hook.Answer, error) {
 		return &hook.Answer{Labels: map[string]*string{"state": &value}, Status: []byte(`{"up":1}`)}, nil
 	})

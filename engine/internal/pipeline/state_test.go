@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/act/circuit"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -151,8 +151,9 @@ func TestAccountsAgreeWithASum(t *testing.T) {
 func TestSizeCountsAllThatGrows(t *testing.T) {
 	long := strings.Repeat("x", 10_000)
 	fields := []circuit.Field{{Path: long}}
-	limited := circuit.Settings{Limit: 2, Pause: time.Minute}
-	counting, tripped := &circuit.Breaker{}, &circuit.Breaker{}
+	limited := circuit.Config{Limit: 2, Pause: time.Minute}
+	counting := &circuit.Breaker{}
+	tripped := &circuit.Breaker{}
 	counting.Wrote(limited, time.Unix(1e9, 0), fields)
 	for range 4 {
 		tripped.Wrote(limited, time.Unix(1e9, 0), fields)

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"hash/maphash"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/report"
+	"github.com/hookloop/hookloop/engine/object"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 )
@@ -72,7 +72,8 @@ func (r *run) reportStatus(ctx context.Context, parent *object.Object, desired *
 			return nil
 		}
 		var err error
-		if desired.Status, err = report.StatusOf(parent); err != nil {
+		desired.Status, err = report.StatusOf(parent)
+		if err != nil {
 			return err
 		}
 	}
@@ -118,7 +119,8 @@ func (r *run) replaceStatus(ctx context.Context, parent *object.Object, status m
 	}
 	klog.FromContext(ctx).Info("status is written without conditions with which the API server refuses it",
 		"cause", err.Error())
-	if written, err = r.Status.Replace(ctx, r.resource, parent, status); err == nil {
+	written, err = r.Status.Replace(ctx, r.resource, parent, status)
+	if err == nil {
 		r.rejectsConditions.Store(r.resource, true)
 	}
 	return written, err

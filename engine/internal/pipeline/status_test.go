@@ -13,14 +13,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/act"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
+	"github.com/hookloop/hookloop/engine/internal/observe/shape"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/report"
-	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
+	"github.com/hookloop/hookloop/engine/object"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -133,7 +133,8 @@ func (w *world) store(next map[string]any, sameGeneration bool) {
 	if !sameGeneration {
 		metadata["generation"] = w.parent.Generation() + 1
 	}
-	if w.parent, err = object.FromMap(next); err != nil {
+	w.parent, err = object.FromMap(next)
+	if err != nil {
 		w.t.Error(err)
 	}
 }
@@ -165,13 +166,13 @@ func owner(t *testing.T, status bool, desired func(*object.Object) (*plan.Desire
 	server := httptest.NewServer(w)
 	t.Cleanup(server.Close)
 	tracer := noop.NewTracerProvider().Tracer("")
-	writer, err := act.NewWriter(act.Settings{
+	writer, err := act.NewWriter(act.Config{
 		Config: &rest.Config{Host: server.URL, QPS: -1}, Tracer: tracer, Meter: w, Clock: clock.RealClock{},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w, New(Settings{
+	return w, New(Config{
 		Name: "composite/web", Parents: []object.Resource{w.resource}, Shape: w, OwnsStatus: true, Reader: w, Writer: writer,
 		Status: report.NewStatus(writer), Events: &eventLog{}, Recorder: &outcomes{}, Tracer: tracer, Clock: w.clock,
 		Hooks:      map[hook.Op]*hook.Opened{hook.Sync: {Hook: hook.Func(nothing), Address: "inproc:web"}},
@@ -198,7 +199,7 @@ func (w *world) syncPart(p *Pipeline, part string) {
 }
 
 // restart forgets what a pipeline remembers.
-func restart(p *Pipeline) *Pipeline { return New(p.Settings) }
+func restart(p *Pipeline) *Pipeline { return New(p.Config) }
 
 // conditions are the parent's, as "type=status", with the generation if there is one.
 func (w *world) conditions() []string {
@@ -375,7 +376,8 @@ func TestEmptyStatusIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	delete(m, "status")
-	if w.parent, err = object.FromMap(m); err != nil {
+	w.parent, err = object.FromMap(m)
+	if err != nil {
 		t.Fatal(err)
 	}
 	w.sync(p, 3)

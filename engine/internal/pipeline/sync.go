@@ -7,8 +7,8 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/internal/loop"
-	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/internal/plan"
 	"go.opentelemetry.io/otel/attribute"
 )
 
@@ -24,7 +24,8 @@ func (r *run) sync(ctx context.Context) error {
 	if err := r.admit(observed); err != nil {
 		return err
 	}
-	if observed, err = r.prepare(ctx, observed); err != nil {
+	observed, err = r.prepare(ctx, observed)
+	if err != nil {
 		return err
 	}
 	questions := r.Shape.Questions(observed)
@@ -68,7 +69,8 @@ func (r *run) observe(ctx context.Context) (*plan.Observed, error) {
 		r.parent = r.found
 		return nil, err
 	}
-	r.parent, r.children = observed.Parent, observed.Children
+	r.parent = observed.Parent
+	r.children = observed.Children
 	r.tally.children = observed.Children.Len()
 	span.SetAttributes(attribute.Int("hookloop.children.observed", observed.Children.Len()))
 	return observed, nil
@@ -83,7 +85,8 @@ func (r *run) ask(ctx context.Context, questions []*hook.Question) ([]*hook.Answ
 		if !ok {
 			return nil, fmt.Errorf("no %s hook is declared", q.Op)
 		}
-		r.asked, r.hook = true, string(q.Op)+" "+h.Address
+		r.asked = true
+		r.hook = string(q.Op) + " " + h.Address
 		started := r.Clock.Now()
 		answer, err := askOne(ctx, h, q)
 		r.observeAnswer(q.Op, started)
@@ -128,8 +131,10 @@ func (r *run) plan(
 	if err := plan.Guard(r.DeletionLimit, observed, result); err != nil {
 		return nil, plan.Result{}, err
 	}
-	r.tally.unchanged, r.tally.pending = result.Unchanged, result.Pending
-	r.tally.held, r.tally.waiting = result.HeldBack, result.Waiting
+	r.tally.unchanged = result.Unchanged
+	r.tally.pending = result.Pending
+	r.tally.held = result.HeldBack
+	r.tally.waiting = result.Waiting
 	r.tally.finalized = result.RemoveFinalizer != ""
 	r.addPlanResult(desired, result)
 	span.SetAttributes(attribute.Int("hookloop.children.desired", len(desired.Children)),

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/change"
 	"github.com/hookloop/hookloop/engine/internal/loop"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/observe/parts"
+	"github.com/hookloop/hookloop/engine/object"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
@@ -33,7 +33,8 @@ type tracedChange struct {
 // fails. A parent without generations has no changes. Causes are links, because the queue merges
 // many events into one sync. The returned context has a logger with the trace ID.
 func (r *run) begin(ctx context.Context) context.Context {
-	parent, links := r.found, loop.CauseLinks(r.item.Causes)
+	parent := r.found
+	links := loop.CauseLinks(r.item.Causes)
 	tracing := parts.OwnTrace
 	if parent != nil {
 		r.change = change.Of(r.ClusterUID, parent.UID(), parent.Generation())

@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/change"
-	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
+	"github.com/hookloop/hookloop/engine/object"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
@@ -62,9 +62,10 @@ var web = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Web
 
 // traced returns a pipeline, its spans and its outcomes.
 func traced(s *still, ask hook.Func) (*Pipeline, *tracetest.InMemoryExporter, *outcomes) {
-	spans, heard := tracetest.NewInMemoryExporter(), &outcomes{}
+	spans := tracetest.NewInMemoryExporter()
+	heard := &outcomes{}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithIDGenerator(change.IDGenerator{}))
-	return New(Settings{
+	return New(Config{
 		Name:       "composite/web",
 		Parents:    []object.Resource{web},
 		Shape:      s,

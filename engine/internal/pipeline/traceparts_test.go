@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/change"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/engine/change"
 	"github.com/hookloop/hookloop/engine/internal/observe/parts"
-	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/internal/plan"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"k8s.io/utils/clock"
@@ -66,7 +66,8 @@ func tracedParts(t *testing.T, n int) (*inParts, *Pipeline, *tracetest.InMemoryE
 	s := &inParts{still: still{parent: generation(t, "2")}, tracker: parts.New(1, 1), n: n}
 	s.tracker.Start(clock.RealClock{}, ignored{})
 	p, spans, _ := traced(&s.still, nothing)
-	p.Shape, p.Rounds = s, s.tracker
+	p.Shape = s
+	p.Rounds = s.tracker
 	return s, p, spans
 }
 

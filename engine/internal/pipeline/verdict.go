@@ -5,12 +5,12 @@ import (
 	"errors"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/act"
-	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/internal/panics"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -139,7 +139,8 @@ func hookFault(err error) (fault, bool) {
 	}
 	switch {
 	case e.Kind == hook.Throttled && e.RetryAfter > 0:
-		f.retry, f.after = later, e.RetryAfter
+		f.retry = later
+		f.after = e.RetryAfter
 	case e.Kind == hook.Rejected:
 		f.retry = onChange
 	}

@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/report"
+	"github.com/hookloop/hookloop/engine/object"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -61,7 +61,8 @@ func (r *run) recordWarnings(ctx context.Context, o act.Outcome) {
 		len(o.Warnings) == 0 && len(r.state.warnings) == 0 {
 		return
 	}
-	child, text := o.Action.Ref.String(), strings.ReplaceAll(strings.Join(o.Warnings, ", "), between, ", ")
+	child := o.Action.Ref.String()
+	text := strings.ReplaceAll(strings.Join(o.Warnings, ", "), between, ", ")
 	if r.state.warnings.set(child, text) {
 		r.Events.Warning(ctx, r.parent, "ChildWarning", child+": "+text)
 	}

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -48,7 +48,7 @@ func newWarning(t *testing.T, status string) *warning {
 	}
 	events := new(recorded)
 	r := &run{
-		Pipeline: &Pipeline{Settings: Settings{Events: events, OwnsStatus: true}},
+		Pipeline: &Pipeline{Config: Config{Events: events, OwnsStatus: true}},
 		state:    &parentState{},
 		parent:   o,
 	}
@@ -118,7 +118,8 @@ func TestWarningsAboutChildren(t *testing.T) {
 // without an Event.
 func TestWarningsOutliveARestart(t *testing.T) {
 	const a, b = `Page.v1 \"shop/a\": unknown field \"x\", unknown field \"y\"`, `Page.v1 \"shop/b\": unknown field \"z\"`
-	plainA, plainB := strings.ReplaceAll(a, `\`, ""), strings.ReplaceAll(b, `\`, "")
+	plainA := strings.ReplaceAll(a, `\`, "")
+	plainB := strings.ReplaceAll(b, `\`, "")
 	w := newWarning(t,
 		`{"conditions":[{"type":"ChildWarnings","status":"True","message":"`+a+"; "+b+`; and 2 more objects"}]}`)
 	w.expect("nothing is written", []string{"a", "b"}, "ChildWarnings UnknownField: "+plainA+"; "+plainB)

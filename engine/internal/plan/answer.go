@@ -56,7 +56,8 @@ func items(in Input, items []json.RawMessage) ([]Child, error) {
 		if !found {
 			var fault error
 			var ref object.Ref
-			if c, ref, fault = validate(&scope, raw); fault != nil {
+			c, ref, fault = validate(&scope, raw)
+			if fault != nil {
 				faults = append(faults, &AnswerError{Field: scope.Field, Index: i, Item: name(ref), Problem: fault.Error()})
 				if len(faults) == maxFaults {
 					break

@@ -90,7 +90,8 @@ func TestIsAppliedAllocates(t *testing.T) {
 	item := `{"apiVersion":"v1","data":{"text":"` + strings.Repeat("0123456789", 90) +
 		`"},"kind":"ConfigMap","metadata":{"name":"a","namespace":"shop"}}`
 	p := &planner{in: Input{Observed: &Observed{Scope: *scope}}}
-	child, o := desiredChild(t, item, scope), annotated(t, item, item)
+	child := desiredChild(t, item, scope)
+	o := annotated(t, item, item)
 	allocations := testing.AllocsPerRun(100, func() {
 		if same, err := p.isApplied(child, o); err != nil || !same {
 			t.Fatalf("isApplied = %v, %v, want true", same, err)

@@ -6,8 +6,8 @@ import (
 	"hash/maphash"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan/merge"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // Child is one validated desired child. Its body is decoded on first use. The children of the last

@@ -1,9 +1,9 @@
 package plan
 
 import (
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/plan/merge"
 	"github.com/hookloop/hookloop/engine/internal/jsonmap"
+	"github.com/hookloop/hookloop/engine/internal/plan/merge"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // comparison is an observed child beside its desired state.
@@ -24,17 +24,20 @@ type comparison struct {
 
 // comparison compares an observed child with its desired state.
 func (p *planner) comparison(c Child, o *object.Object) (v comparison, err error) {
-	if v.desired, err = c.Map(); err != nil {
+	v.desired, err = c.Map()
+	if err != nil {
 		return v, err
 	}
-	if v.before, err = o.Map(); err != nil {
+	v.before, err = o.Map()
+	if err != nil {
 		return v, err
 	}
 	if p.in.Apply.ServerSide || o.Applied(p.in.Apply.Manager) != nil {
 		v.applied = merge.Apply(nil, nil, asStored(c.Kind.Resource.GVK, v.desired))
 		setOwner(v.applied, p.in.Observed.Scope.Owner)
 	}
-	last, dropped := lastApplied(o), dropped(o, p.in.Apply.Manager, v.applied)
+	last := lastApplied(o)
+	dropped := dropped(o, p.in.Apply.Manager, v.applied)
 	v.merged = merge.Apply(v.before, asStored(c.Kind.Resource.GVK, last), asStored(c.Kind.Resource.GVK, v.desired))
 	v.unknown = last == nil && dropped == nil
 	if p.in.Apply.ServerSide {
@@ -63,7 +66,8 @@ func (p *planner) isApplied(c Child, o *object.Object) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if p.text, err = jsonmap.Append(p.text[:0], desired); err != nil {
+	p.text, err = jsonmap.Append(p.text[:0], desired)
+	if err != nil {
 		return false, err
 	}
 	return o.LastAppliedIs(p.text) && merge.Includes(o.Raw(), p.text), nil
@@ -139,7 +143,8 @@ func (p *planner) requireDryRun(c Child, v comparison) error {
 	a := &p.deletes[len(p.deletes)-1]
 	a.Owner = p.in.Observed.Scope.Owner
 	if p.in.Apply.ServerSide {
-		a.Manager, a.Applied = p.in.Apply.Manager, v.applied
+		a.Manager = p.in.Apply.Manager
+		a.Applied = v.applied
 	} else if err := annotate(v.merged, v.desired); err != nil {
 		return err
 	}
@@ -154,10 +159,14 @@ func (p *planner) update(c Child, o *object.Object, v comparison) error {
 		Body: v.merged, Owner: p.in.Observed.Scope.Owner, Desired: c.Hash, Why: v.why, Fields: v.fields,
 	}
 	if p.in.Apply.ServerSide {
-		a.Verb, a.Manager, a.Body, a.Applied = ServerSideApply, p.in.Apply.Manager, v.applied, v.applied
+		a.Verb = ServerSideApply
+		a.Manager = p.in.Apply.Manager
+		a.Body = v.applied
+		a.Applied = v.applied
 		a.Takeover = !v.recorded
 		if a.Why == "" {
-			a.Why, a.Fields = "metadata.managedFields: not applied by "+a.Manager+" yet", []string{"metadata.managedFields"}
+			a.Why = "metadata.managedFields: not applied by " + a.Manager + " yet"
+			a.Fields = []string{"metadata.managedFields"}
 		}
 	} else {
 		if a.Why == "" {

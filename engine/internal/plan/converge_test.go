@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -40,7 +40,8 @@ func methods(t *testing.T, test func(t *testing.T, w *world)) {
 	for _, scope := range []string{inPlace, recreate} {
 		w := newWorld(t, scope)
 		t.Run(string(w.scope.ChildKinds[0].Method), func(t *testing.T) {
-			w.t, w.alter = t, obstinate
+			w.t = t
+			w.alter = obstinate
 			test(t, w)
 		})
 	}
@@ -206,7 +207,8 @@ labels: {controller-uid: shop-uid}
 func TestTwoRoutesOneResult(t *testing.T) {
 	for seed := range seeds(100) {
 		m := rand.New(rand.NewPCG(seed, 2))
-		way, straight := newWorld(t, mixed), newWorld(t, mixed)
+		way := newWorld(t, mixed)
+		straight := newWorld(t, mixed)
 		for range 3 {
 			way.converge(scene(m)...)
 		}

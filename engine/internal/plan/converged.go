@@ -4,8 +4,8 @@ import (
 	"hash/maphash"
 	"slices"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan/merge"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // Converged holds the children of a parent that were found converged. It is a hint: a plan is right
@@ -120,7 +120,8 @@ func (c *Converged) state(name uint64) convergedState {
 
 // Set stores the state of a child.
 func (c *Converged) Set(ref object.Ref, at ConvergedAt) {
-	name, state := maphash.Comparable(seed, ref), stateOf(at)
+	name := maphash.Comparable(seed, ref)
+	state := stateOf(at)
 	c.rests += state.rest.bytes() - c.state(name).rest.bytes()
 	switch i := c.place(name); {
 	case i >= 0:
@@ -170,7 +171,10 @@ func stateOf(at ConvergedAt) convergedState {
 func (s convergedState) at() ConvergedAt {
 	at := ConvergedAt{Desired: s.desired, Version: s.version}
 	if r := s.rest; r != nil {
-		at.IgnoredDiff, at.HeldBack, at.Superseded, at.Unrecorded = r.ignoredDiff, r.heldBack, r.superseded, r.unrecorded
+		at.IgnoredDiff = r.ignoredDiff
+		at.HeldBack = r.heldBack
+		at.Superseded = r.superseded
+		at.Unrecorded = r.unrecorded
 	}
 	return at
 }
@@ -185,7 +189,8 @@ func AfterWrite(a Action, answer *object.Object) (ConvergedAt, error) {
 	if err != nil {
 		return ConvergedAt{}, err
 	}
-	applied, recorded := a.Applied, false
+	applied := a.Applied
+	recorded := false
 	if a.Manager == "" {
 		applied = asStored(answer.GVK(), lastApplied(answer))
 		recorded = applied != nil
@@ -201,7 +206,8 @@ func AfterWrite(a Action, answer *object.Object) (ConvergedAt, error) {
 		Unrecorded: !recorded,
 	}
 	if !recorded && a.Manager != "" && a.Verb != ServerSideApply { // a lost claim: the next sync writes the record
-		s.Unrecorded, s.Version = false, 0
+		s.Unrecorded = false
+		s.Version = 0
 	}
 	return s, nil
 }

@@ -43,7 +43,8 @@ func TestConvergedIsAMap(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		children := 1 + random.IntN(3*maxScanned)
-		got, want := NewConverged(random.IntN(children)), map[object.Ref]ConvergedAt{}
+		got := NewConverged(random.IntN(children))
+		want := map[object.Ref]ConvergedAt{}
 		for range 300 {
 			ref := object.Ref{Namespace: "ns", Name: fmt.Sprint(random.IntN(children))}
 			at := ConvergedAt{Desired: random.Uint64(), Version: VersionOf(fmt.Sprint(random.IntN(9)))}

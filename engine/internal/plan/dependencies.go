@@ -26,7 +26,8 @@ func order(scope *Scope, children []Child, states []hook.ChildState) ([]Child, e
 	for _, c := range children {
 		desired[c.Ref()] = true
 	}
-	children, depends := slices.Clone(children), false
+	children = slices.Clone(children)
+	depends := false
 	for _, s := range states {
 		c := &children[s.Index]
 		for _, d := range s.DependsOn {
@@ -68,7 +69,8 @@ func located(scope *Scope, children []Child, states []hook.ChildState) ([]hook.C
 				problem := "is not desired; expected one of the desired objects"
 				return nil, &AnswerError{Field: "childStates", Index: i, Item: shortened(ref.String()), Problem: problem}
 			}
-			s.Index, s.Ref = place, ref
+			s.Index = place
+			s.Ref = ref
 		}
 		if earlier, twice := first[s.Index]; twice {
 			return nil, &AnswerError{
@@ -114,13 +116,15 @@ func (c *Child) record() {
 			strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 	text := ""
-	if list = slices.Compact(list); len(list) > 0 {
+	list = slices.Compact(list)
+	if len(list) > 0 {
 		data, _ := json.Marshal(list) // strings always marshal
 		text = string(data)
 	}
 	order := childOrder{depends: &text}
 	if c.order != nil {
-		order.ready, order.dependsOn = c.order.ready, c.order.dependsOn
+		order.ready = c.order.ready
+		order.dependsOn = c.order.dependsOn
 	}
 	c.order = &order
 	c.Hash ^= maphash.String(seed, text)

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan/rollout"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // Desired is the desired state of one sync, after the shape has merged the answers.

@@ -18,7 +18,8 @@ type Difference struct {
 func FindDifference(before, after map[string]any, path string) (d Difference, found bool) {
 	merge.Differences(before, after, func(at string, old, wanted any) {
 		if !found && (at == path || strings.HasPrefix(at, path+".")) {
-			d, found = Difference{Path: at, Before: old, After: wanted}, true
+			d = Difference{Path: at, Before: old, After: wanted}
+			found = true
 		}
 	})
 	return d, found

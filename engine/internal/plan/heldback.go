@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan/merge"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -31,7 +31,8 @@ func (p *planner) holdBack(c Child, o *object.Object, known ConvergedAt) error {
 	}
 	switch {
 	case known.Desired == c.Hash && (!known.Superseded || known.Version == VersionOf(o.ResourceVersion())):
-		at.HeldBack, at.Superseded = known.HeldBack, known.Superseded
+		at.HeldBack = known.HeldBack
+		at.Superseded = known.Superseded
 	default:
 		v, err := p.comparison(c, o)
 		if err != nil {
@@ -78,7 +79,8 @@ func (v comparison) heldBack(last map[string]any, c Child) string {
 		if sameNotation(present, wanted) || !asked(path) {
 			return
 		}
-		if total++; total > maxHeldFields {
+		total++
+		if total > maxHeldFields {
 			return
 		}
 		if len(path) > maxHeldPath {

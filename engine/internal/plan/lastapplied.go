@@ -3,8 +3,8 @@ package plan
 import (
 	"fmt"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/jsonmap"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // maxAnnotations is the API server's limit for all annotations of an object, in bytes.

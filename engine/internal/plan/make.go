@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan/merge"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // Make decides the writes of one sync: deletes first, then creates and updates in the hook's order.
@@ -19,7 +19,8 @@ func Make(in Input, desired *Desired) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if p.waves, err = newWaves(in.Observed.Scope.Field, desired.Children); err != nil {
+	p.waves, err = newWaves(in.Observed.Scope.Field, desired.Children)
+	if err != nil {
 		return Result{}, err
 	}
 	if err := p.children(desired.Children, desired.Keep); err != nil {
@@ -39,7 +40,8 @@ func (p *planner) children(desired []Child, keep []object.Ref) error {
 	previous := p.in.Previous
 	places, ok := previous.changed(p.in, desired)
 	if ok {
-		p.result.Converged, p.result.Unchanged = p.in.Converged, len(desired)-len(places)
+		p.result.Converged = p.in.Converged
+		p.result.Unchanged = len(desired) - len(places)
 	} else {
 		previous.forgetPlan()
 		p.result.Converged = NewConverged(len(desired))
@@ -55,7 +57,8 @@ func (p *planner) children(desired []Child, keep []object.Ref) error {
 	for _, i := range places {
 		before := p.result.Unchanged
 		if err := p.child(desired[i]); err != nil {
-			field, item := p.in.Observed.Scope.Field, desired[i].Ref().String()
+			field := p.in.Observed.Scope.Field
+			item := desired[i].Ref().String()
 			return &AnswerError{Field: field, Index: i, Item: item, Problem: err.Error()}
 		}
 		if p.result.Unchanged == before {
@@ -107,7 +110,8 @@ func (p *planner) undesired(desired []Child, keep []object.Ref) bool {
 		case o.Deleting():
 			p.result.Pending++
 		case waits:
-			p.waves.waits, p.waves.deletesWait = append(p.waves.waits, fmt.Sprintf("%s goes after %s", o.Ref(), before)), true
+			p.waves.waits = append(p.waves.waits, fmt.Sprintf("%s goes after %s", o.Ref(), before))
+			p.waves.deletesWait = true
 		default:
 			d, _ := p.in.Observed.Scope.childKind(o.GVK()) // found above by its declaration
 			p.remove(d, o, "no longer desired")

@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -34,7 +34,9 @@ func desire(t testing.TB, scope plan.Scope, items ...string) *plan.Desired {
 func TestConvergedReplacesTheComparison(t *testing.T) {
 	w := newWorld(t, inPlace)
 	w.converge(pod)
-	in, same, other := w.input(), desire(t, w.scope, pod), desire(t, w.scope, changed)
+	in := w.input()
+	same := desire(t, w.scope, pod)
+	other := desire(t, w.scope, changed)
 	known := w.converged.At(podA)
 	stale := known
 	stale.Version = plan.VersionOf("0")

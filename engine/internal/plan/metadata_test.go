@@ -8,7 +8,8 @@ import (
 )
 
 func TestPatch(t *testing.T) {
-	a, b := "a", "b"
+	a := "a"
+	b := "b"
 	present := map[string]string{"same": "a", "other": "a", "unwanted": "a", "foreign": "a"}
 	got := plan.Patch(present, map[string]*string{"same": &a, "other": &b, "unwanted": nil, "new": &a, "absent": nil})
 	if diff := cmp.Diff(map[string]*string{"other": &b, "unwanted": nil, "new": &a}, got); diff != "" {

@@ -6,8 +6,8 @@ import (
 	"hash/maphash"
 	"slices"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // Previous holds a parent's previous answer and the plan that was made from it, so that the next
@@ -50,7 +50,8 @@ const maxScanned = 16
 
 // index makes at for the children, if there are many.
 func (p *previousPlan) index(children []Child) {
-	if p.at = nil; len(children) <= maxScanned {
+	p.at = nil
+	if len(children) <= maxScanned {
 		return
 	}
 	p.at = make(map[object.Ref]int, len(children))
@@ -155,7 +156,8 @@ func (r *Previous) Rest() {
 	}
 	r.bytes = childBytes * len(r.children)
 	for i := range r.children {
-		r.children[i].item, r.children[i].scope = nil, nil
+		r.children[i].item = nil
+		r.children[i].scope = nil
 	}
 }
 
@@ -164,7 +166,9 @@ func (r *Previous) keepAnswer(scope *Scope, children []Child) {
 	if r == nil {
 		return
 	}
-	r.scope, r.children, r.bytes = scope.hash(), children, childBytes*len(children)
+	r.scope = scope.hash()
+	r.children = children
+	r.bytes = childBytes * len(children)
 	for _, c := range children {
 		r.bytes += len(c.item)
 	}
@@ -181,10 +185,12 @@ func (r *Previous) changed(in Input, desired []Child) ([]int, bool) {
 	if in.Converged == nil || in.Converged.Len() < len(desired)-len(r.plan.open) {
 		return nil, false
 	}
-	places, known := slices.Clone(r.plan.open), true
+	places := slices.Clone(r.plan.open)
+	known := true
 	object.Compare(r.plan.observed, in.Observed.Children.Set, func(ref object.Ref) {
 		place, found := r.plan.place(ref)
-		places, known = append(places, place), known && found
+		places = append(places, place)
+		known = known && found
 	})
 	if !known {
 		return nil, false
@@ -202,7 +208,9 @@ func (r *Previous) keepPlan(observed view.Set, desired []Child, open []int) {
 	if len(p.children) != len(desired) || len(desired) == 0 || &p.children[0] != &desired[0] {
 		p.index(desired)
 	}
-	p.children, p.observed, p.open = desired, observed.Set, open
+	p.children = desired
+	p.observed = observed.Set
+	p.open = open
 }
 
 // forgetPlan makes the next plan look at everything.

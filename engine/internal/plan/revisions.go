@@ -3,8 +3,8 @@ package plan
 import (
 	"maps"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan/rollout"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // Revisions are the revisions of a parent in one sync, and the metadata of new ones.
@@ -32,7 +32,8 @@ func (r *Revisions) Writes(owner Owner, step rollout.Step) (first, last []Action
 			last = append(last, r.action(Delete, revision.Object, "no child is at this revision"))
 		case !maps.Equal(members, revision.Members):
 			a := r.action(Update, revision.Object, step.Message)
-			if a.Body, err = revision.Object.Map(); err != nil {
+			a.Body, err = revision.Object.Map()
+			if err != nil {
 				return nil, nil, err
 			}
 			a.ResourceVersion, a.Body["children"] = revision.Object.ResourceVersion(), rollout.Children(members)

@@ -3,8 +3,8 @@ package plan
 import (
 	"slices"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan/merge"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // MergeStatus returns the parent's status with an answered one merged into it, for a status that
@@ -13,7 +13,8 @@ func MergeStatus(parent *object.Object, answered map[string]any) (map[string]any
 	present := map[string]any{}
 	if raw, there := parent.Field("status"); there && string(raw) != "null" {
 		var err error
-		if present, err = object.DecodeMap(raw); err != nil {
+		present, err = object.DecodeMap(raw)
+		if err != nil {
 			return nil, err
 		}
 	}

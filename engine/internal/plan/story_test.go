@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/storytest"
+	"github.com/hookloop/hookloop/engine/object"
 	"golang.org/x/tools/txtar"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,7 +47,8 @@ func tell(t *testing.T, archive *txtar.Archive) string {
 	answer := &hook.Answer{Children: itemsOf(t, storytest.Section(archive, "answer.json"))}
 	desired := readStates(t, answer, storytest.Section(archive, "states.yaml"))
 	var err error
-	if desired.Children, err = plan.Children(plan.Input{Observed: observed}, answer); err != nil {
+	desired.Children, err = plan.Children(plan.Input{Observed: observed}, answer)
+	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}
 	result, err := plan.Make(plan.Input{Observed: observed}, desired)

@@ -26,7 +26,8 @@ func newTeardown(going []*object.Object) teardown {
 	for _, o := range going {
 		for _, on := range dependencies(o) {
 			if goes == nil {
-				t.dependents, edges = map[object.Ref][]object.Ref{}, map[object.Ref][]object.Ref{}
+				t.dependents = map[object.Ref][]object.Ref{}
+				edges = map[object.Ref][]object.Ref{}
 				goes = refsOf(going)
 			}
 			if goes[on] {
@@ -98,7 +99,8 @@ type components struct {
 
 // visit returns the earliest place on the path to an object that can be reached from it.
 func (c *components) visit(ref object.Ref) int {
-	at, first := len(c.place)+1, len(c.open)
+	at := len(c.place) + 1
+	first := len(c.open)
 	c.place[ref] = at
 	c.open = append(c.open, ref)
 	earliest := at

@@ -25,7 +25,8 @@ func TestTeardownOfAnyGraph(t *testing.T) {
 		edges := map[object.Ref][]object.Ref{}
 		order := teardown{dependents: map[object.Ref][]object.Ref{}}
 		for range random.IntN(3 * n) {
-			from, to := numbered(random.IntN(n)), numbered(random.IntN(n))
+			from := numbered(random.IntN(n))
+			to := numbered(random.IntN(n))
 			edges[from], order.dependents[to] = append(edges[from], to), append(order.dependents[to], from)
 		}
 		order.circles = circlesOf(edges)
@@ -99,7 +100,8 @@ func BenchmarkChain(b *testing.B) {
 						DependsOnAnnotation, fmt.Sprintf(`[{"apiVersion":"v1","kind":"Pod","name":"p%d"}]`, i-1))
 				}
 				var err error
-				if going[i], err = object.Decode(body); err != nil {
+				going[i], err = object.Decode(body)
+				if err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan/rollout"
+	"github.com/hookloop/hookloop/engine/object"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -151,7 +151,9 @@ func (w *waves) conditions() []hook.Condition {
 	case n == 1:
 		c.Message = w.waits[0]
 	case w.hasDependencies:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "AllMet", "no object waits for another"
+		c.Status = metav1.ConditionTrue
+		c.Reason = "AllMet"
+		c.Message = "no object waits for another"
 	default:
 		return nil
 	}

@@ -20,7 +20,8 @@ func TestWavesHoldTheirOrder(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		n := 1 + random.IntN(12)
 		w := newWorld(t, inPlace)
-		items, on := make([]json.RawMessage, n), make([][]int, n)
+		items := make([]json.RawMessage, n)
+		on := make([][]int, n)
 		for i := range n {
 			items[i] = fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p%d"}}`, i)
 			for j := range i {
@@ -65,7 +66,8 @@ func (w *world) inWaves(t *testing.T, items []json.RawMessage, on [][]int, verb 
 			}
 			answer.States = append(answer.States, state)
 		}
-		if children, err = plan.Children(w.input(), answer); err != nil {
+		children, err = plan.Children(w.input(), answer)
+		if err != nil {
 			t.Fatal(err)
 		}
 		result, err := plan.Make(w.input(), &plan.Desired{Children: children})

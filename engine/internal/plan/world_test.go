@@ -10,11 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
-	"github.com/hookloop/hookloop/engine/internal/plan/merge"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/internal/plan/merge"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -102,7 +102,8 @@ func (w *world) plan(raw []json.RawMessage) plan.Result {
 	in := w.input()
 	in.Converged = w.converged.Clone()
 	want := make(in)
-	in.Converged, in.Previous = w.converged, &w.previous
+	in.Converged = w.converged
+	in.Previous = &w.previous
 	got := make(in)
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b plan.Action) bool {
 		return a.String() == b.String() && reflect.DeepEqual(a.Body, b.Body)

@@ -120,7 +120,8 @@ func Include(
 	}
 	is := func(item any) bool { return isCondition(item, c.Type) }
 	before, _ := present["conditions"].([]any)
-	at, was := slices.IndexFunc(list, is), slices.IndexFunc(before, is)
+	at := slices.IndexFunc(list, is)
+	was := slices.IndexFunc(before, is)
 	switch {
 	case at >= 0 && was >= 0:
 		list[at] = before[was]
@@ -169,7 +170,8 @@ func Remove(status map[string]any, name string, reasons ...string) bool {
 	if len(kept) == len(list) {
 		return false
 	}
-	if status["conditions"] = kept; len(kept) == 0 {
+	status["conditions"] = kept
+	if len(kept) == 0 {
 		delete(status, "conditions")
 	}
 	return true

@@ -142,7 +142,8 @@ func TestConditionsWithoutGeneration(t *testing.T) {
 	without := resource
 	without.HasStatus = false
 	now := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-	status, c := decode(t, `{}`), hook.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "R", Message: "m"}
+	status := decode(t, `{}`)
+	c := hook.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "R", Message: "m"}
 	if err := Include(status, now, without, withStatus(t, `{}`), c); err != nil {
 		t.Fatal(err)
 	}

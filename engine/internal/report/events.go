@@ -28,8 +28,8 @@ import (
 // Events is 1024.
 const MaxMessage = 1000
 
-// EventSettings configure Events.
-type EventSettings struct {
+// EventConfig configure Events.
+type EventConfig struct {
 	Client typedcorev1.EventsGetter
 	// Component is the Events' source.
 	Component string
@@ -49,7 +49,7 @@ type Events struct {
 }
 
 // NewEvents starts a recorder, which runs until Stop.
-func NewEvents(ctx context.Context, s EventSettings) *Events {
+func NewEvents(ctx context.Context, s EventConfig) *Events {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx),
 		record.WithCorrelatorOptions(record.CorrelatorOptions{QPS: s.QPS, BurstSize: s.Burst}))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: s.Client.Events("")})

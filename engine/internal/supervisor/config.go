@@ -94,7 +94,8 @@ func (s *Supervisor) open(
 	c *config, op hook.Op, declared *v1alpha1.Hook, asks hook.TriggerFunc, observer hook.Observer,
 ) (*hook.Opened, error) {
 	transports := declared.Transports()
-	at, name := fmt.Sprintf("spec.hooks.%s", op), hook.Composed(transports...)
+	at := fmt.Sprintf("spec.hooks.%s", op)
+	name := hook.Composed(transports...)
 	opener, ok := s.Openers[name]
 	if !ok {
 		return nil, &Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: fmt.Sprintf(
@@ -104,7 +105,7 @@ func (s *Supervisor) open(
 	if err != nil {
 		return nil, err
 	}
-	opened, err := opener(hook.Settings{
+	opened, err := opener(hook.Config{
 		ControllerKind:  c.object.GVK().Kind,
 		ControllerName:  c.object.Name(),
 		ControllerUID:   c.object.UID(),
@@ -130,11 +131,13 @@ func (s *Supervisor) open(
 // fieldsOf returns the JSON of a hook's transport, or of the whole hook if it has several, and of
 // the controller's endpointConfigs.
 func fieldsOf(c *config, declared *v1alpha1.Hook, transports []string) (field, endpoints json.RawMessage, err error) {
-	if field, err = json.Marshal(declared); err != nil {
+	field, err = json.Marshal(declared)
+	if err != nil {
 		return nil, nil, err
 	}
 	if len(c.endpointConfigs) > 0 {
-		if endpoints, err = json.Marshal(c.endpointConfigs); err != nil {
+		endpoints, err = json.Marshal(c.endpointConfigs)
+		if err != nil {
 			return nil, nil, err
 		}
 	}

@@ -32,7 +32,8 @@ func (s *Supervisor) conflict(
 	i := s.running[key]
 	var before, now []rival
 	if i != nil {
-		before, now = i.rivals, s.rivalsOf(key, i)
+		before = i.rivals
+		now = s.rivalsOf(key, i)
 		i.rivals = now
 	}
 	s.mu.Unlock()
@@ -52,7 +53,8 @@ func (s *Supervisor) conflict(
 		}
 	}
 	if len(now) > 0 && c.Status == metav1.ConditionTrue {
-		c.Reason, c.Message = v1alpha1.ReasonParentConflict, "the controller is running; "+message
+		c.Reason = v1alpha1.ReasonParentConflict
+		c.Message = "the controller is running; " + message
 	}
 	return c
 }

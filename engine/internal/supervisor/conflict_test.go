@@ -6,9 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/pipeline"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 const frontSpec = `{"generateSelector":true,"parentResource":{"apiVersion":"example.com/v1","resource":"webs",
@@ -44,7 +44,8 @@ func TestControllersOfTheSameParents(t *testing.T) {
 	}
 	w.look(back)
 	w.mu.Lock()
-	got, message := nudged, w.ready.Message
+	got := nudged
+	message := w.ready.Message
 	w.mu.Unlock()
 	if !strings.Contains(
 		message,

@@ -7,13 +7,13 @@ import (
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/internal/loop"
 	"github.com/hookloop/hookloop/engine/internal/observe/composite"
 	"github.com/hookloop/hookloop/engine/internal/observe/decorator"
-	"github.com/hookloop/hookloop/engine/internal/loop"
 	"github.com/hookloop/hookloop/engine/internal/observe/mapping"
-	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -147,7 +147,8 @@ func decoratorDeclared(c *v1alpha1.DecoratorController) *declared {
 }
 
 func mapDeclared(c *v1alpha1.MapController) *declared {
-	spec, hooks := &c.Spec, c.Spec.Hooks
+	spec := &c.Spec
+	hooks := c.Spec.Hooks
 	return &declared{
 		parents: []rule{parentRule(spec.ParentResource.ResourceRule, spec.ParentResource.LabelSelector)},
 		children: rules("spec.outputResources", spec.OutputResources, func(r v1alpha1.OutputResourceRule) rule {

@@ -29,7 +29,8 @@ func (o observer) Answering(a hook.Answering) {
 func fallback(answering map[hook.Op]hook.Answering) hook.Condition {
 	c := hook.Condition{Type: v1alpha1.ConditionFallback, Status: metav1.ConditionFalse}
 	if len(answering) == 0 {
-		c.Reason, c.Message = v1alpha1.ReasonNoFallback, "no hook has a fallback"
+		c.Reason = v1alpha1.ReasonNoFallback
+		c.Message = "no hook has a fallback"
 		return c
 	}
 	var texts []string
@@ -42,7 +43,8 @@ func fallback(answering map[hook.Op]hook.Answering) hook.Condition {
 	}
 	switch away {
 	case 0:
-		c.Reason, c.Message = v1alpha1.ReasonGRPC, "the preferred transport answers"
+		c.Reason = v1alpha1.ReasonGRPC
+		c.Message = "the preferred transport answers"
 		return c
 	case len(answering):
 		c.Reason = v1alpha1.ReasonWebhook

@@ -14,7 +14,8 @@ import (
 // is called, its field, and the text of its error.
 func TestOpenerOfAHook(t *testing.T) {
 	url := "http://b/"
-	grpc, webhook := &v1alpha1.GRPC{Target: "a:1"}, &v1alpha1.Webhook{URL: &url}
+	grpc := &v1alpha1.GRPC{Target: "a:1"}
+	webhook := &v1alpha1.Webhook{URL: &url}
 	for name, c := range map[string]struct {
 		declared            v1alpha1.Hook
 		opener, field, want string
@@ -33,12 +34,13 @@ func TestOpenerOfAHook(t *testing.T) {
 			var opener, field string
 			openers := hook.Openers{}
 			for _, transport := range []string{"grpc", "webhook", "grpc+webhook"} {
-				openers[transport] = func(s hook.Settings) (*hook.Opened, error) {
-					opener, field = transport, string(s.Field)
+				openers[transport] = func(s hook.Config) (*hook.Opened, error) {
+					opener = transport
+					field = string(s.Field)
 					return nil, errors.New("it is bad")
 				}
 			}
-			s := &Supervisor{Settings: Settings{Openers: openers}}
+			s := &Supervisor{Config: Config{Openers: openers}}
 			_, err := s.open(&config{declared: &declared{}, object: decoded(t)}, hook.Sync, &c.declared, nil, nil)
 			if err == nil {
 				t.Fatal("no error")

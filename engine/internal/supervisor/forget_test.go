@@ -13,8 +13,9 @@ import (
 // of related objects and retries.
 func TestAGoneParentIsForgotten(t *testing.T) {
 	w := newWorld(t)
-	asked, forgotten := make(chan struct{}, 100), make(chan types.UID, 100)
-	w.Openers = hook.Openers{"webhook": func(hook.Settings) (*hook.Opened, error) {
+	asked := make(chan struct{}, 100)
+	forgotten := make(chan types.UID, 100)
+	w.Openers = hook.Openers{"webhook": func(hook.Config) (*hook.Opened, error) {
 		ask := func(context.Context, *hook.Question) (*hook.Answer, error) {
 			asked <- struct{}{}
 			return &hook.Answer{}, nil

@@ -56,7 +56,8 @@ func TestInputThatIsNotServed(t *testing.T) {
 		"InputNotFound: "+problem)
 	*w.served = append(*w.served, widgets)
 	w.refresh()
-	if w.look(key); w.starts() != 2 {
+	w.look(key)
+	if w.starts() != 2 {
 		t.Errorf("started %d times, want a second time with the input", w.starts())
 	}
 	if got := w.condition(); got.Reason != v1alpha1.ReasonRunning {
@@ -77,7 +78,8 @@ func TestInputThatCeasesToBeServed(t *testing.T) {
 	w.look(key)
 	*w.served = (*w.served)[:len(*w.served)-1]
 	w.refresh()
-	if w.look(key); w.condition().Reason != v1alpha1.ReasonInputNotFound {
+	w.look(key)
+	if w.condition().Reason != v1alpha1.ReasonInputNotFound {
 		t.Errorf("the condition is %+v, want InputNotFound", w.condition())
 	}
 	if w.running[key] == nil {

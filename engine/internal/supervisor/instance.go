@@ -11,16 +11,16 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/engine/internal/watch/cache"
-	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/change"
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/internal/ask/customize"
-	"github.com/hookloop/hookloop/engine/internal/loop"
-	"github.com/hookloop/hookloop/engine/internal/pipeline"
 	"github.com/hookloop/hookloop/engine/internal/ask/reach"
+	"github.com/hookloop/hookloop/engine/internal/loop"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
+	"github.com/hookloop/hookloop/engine/internal/pipeline"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 )
@@ -81,7 +81,7 @@ func (s *Supervisor) start(ctx context.Context, key object.Ref, c *config) (*ins
 		sample = parted.Tracker().Sample
 	}
 	i.reach = reach.New(
-		reach.Settings[hook.Key]{Clock: s.Clock, Other: sample, Enqueue: func(key hook.Key, after time.Duration) {
+		reach.Config[hook.Key]{Clock: s.Clock, Other: sample, Enqueue: func(key hook.Key, after time.Duration) {
 			run.EnqueueAfter(key, after, queue.Child, queue.CauseRetry)
 		}},
 	)
@@ -108,7 +108,7 @@ func (s *Supervisor) start(ctx context.Context, key object.Ref, c *config) (*ins
 
 // newController returns the runtime of a controller.
 func (s *Supervisor) newController(c *config) *loop.Loop[hook.Key] {
-	return loop.New[hook.Key](c.name(), loop.Settings{
+	return loop.New[hook.Key](c.name(), loop.Config{
 		Cache:        s.Cache,
 		Clock:        s.Clock,
 		Workers:      s.Workers,
@@ -126,7 +126,7 @@ func (s *Supervisor) newPipeline(
 	i *instance, shape watchedShape, hooks map[hook.Op]*hook.Opened,
 ) *pipeline.Pipeline {
 	c := i.config
-	settings := pipeline.Settings{
+	settings := pipeline.Config{
 		Name:          c.name(),
 		Controller:    c.object,
 		Parents:       c.found.parents,
@@ -171,7 +171,7 @@ func (s *Supervisor) customize(
 	if hooks[hook.Customize] != nil {
 		names = hook.Customize
 	}
-	related := customize.New(customize.Settings{
+	related := customize.New(customize.Config{
 		Kind: c.kind.ControllerKind, Controller: c.object, Hook: hooks[hook.Customize],
 		V1:     c.hooks[names] == nil || c.hooks[names].Version != v1alpha1.HookV2,
 		MaxAge: s.CustomizeMaxAge,
@@ -328,16 +328,22 @@ func (h *health) Synced(name string, o pipeline.Outcome) {
 		return
 	}
 	h.mu.Lock()
-	before, dropped, answers := h.reason, h.dropped, h.answersStatus
-	h.dropped, h.answersStatus = h.dropped || o.StatusDropped, h.answersStatus || o.AnswersStatus
+	before := h.reason
+	dropped := h.dropped
+	answers := h.answersStatus
+	h.dropped = h.dropped || o.StatusDropped
+	h.answersStatus = h.answersStatus || o.AnswersStatus
 	switch kind := hook.KindOf(o.Err); kind {
 	case hook.Unreachable, hook.TimedOut:
 		// the first message stays: ports and times differ each time
-		if h.misses++; h.misses >= missesToReport && h.reason != string(kind) {
+		h.misses++
+		if h.misses >= missesToReport && h.reason != string(kind) {
 			h.reason, h.last = string(kind), o.Err.Error()
 		}
 	default:
-		h.misses, h.reason, h.last = 0, "", ""
+		h.misses = 0
+		h.reason = ""
+		h.last = ""
 	}
 	changed := before != h.reason || dropped != h.dropped || answers != h.answersStatus
 	h.mu.Unlock()

@@ -118,7 +118,9 @@ func (n *notices) match(d *declared) hook.Condition {
 	case len(undeclared) > 0:
 		c.Reason = v1alpha1.ReasonNotDeclared
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonMatch, "the hooks serve what is "+
+		c.Status = metav1.ConditionTrue
+		c.Reason = v1alpha1.ReasonMatch
+		c.Message = "the hooks serve what is " +
 			"declared, and nothing else"
 	}
 	return c

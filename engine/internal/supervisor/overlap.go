@@ -74,7 +74,8 @@ func valueMeets(of []metav1.LabelSelectorRequirement) bool {
 		case limited:
 			allowed = slices.DeleteFunc(allowed, func(v string) bool { return !slices.Contains(r.Values, v) })
 		default:
-			allowed, limited = slices.Clone(r.Values), true
+			allowed = slices.Clone(r.Values)
+			limited = true
 		}
 	}
 	if !limited { // there is always one more value

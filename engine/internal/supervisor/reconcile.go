@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/change"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/internal/loop"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/report"
+	"github.com/hookloop/hookloop/engine/object"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/klog/v2"
@@ -195,7 +195,7 @@ func (s *Supervisor) ended(ctx context.Context, key object.Ref, i *instance) (ti
 	return s.starts.fail(key, i.config), err
 }
 
-// stopped calls Settings.Stopped.
+// stopped calls Config.Stopped.
 func (s *Supervisor) stopped(c *config) {
 	if s.Stopped != nil {
 		s.Stopped(c.name(), c.object.Ref())
@@ -294,7 +294,8 @@ func (s *Supervisor) reportAll(
 	if _, dropped := s.noSummary.Load(o.GVK().Kind); dropped {
 		fields = nil
 	}
-	resource, status := resourceOf(o.Ref()), maps.Clone(fields)
+	resource := resourceOf(o.Ref())
+	status := maps.Clone(fields)
 	if generation := report.Generation(resource, o); generation != 0 {
 		if status == nil {
 			status = map[string]any{}

@@ -15,21 +15,21 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/internal/act/circuit"
 	"github.com/hookloop/hookloop/engine/internal/ask/customize"
-	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
 	"github.com/hookloop/hookloop/engine/internal/loop"
+	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
+	"github.com/hookloop/hookloop/engine/internal/loop/share"
 	"github.com/hookloop/hookloop/engine/internal/pipeline"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/report"
-	"github.com/hookloop/hookloop/engine/internal/loop/share"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,8 +37,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Settings configure a Supervisor. Every field is required unless its comment allows nil or zero.
-type Settings struct {
+// Config configure a Supervisor. Every field is required unless its comment allows nil or zero.
+type Config struct {
 	Cache     *cache.Cache
 	Discovery *discovery.Discovery
 	Openers   hook.Openers
@@ -63,7 +63,7 @@ type Settings struct {
 	// DeletionLimit is the default of spec.deletionLimit; nil for none.
 	DeletionLimit *plan.DeletionLimit
 	// Circuit bounds rewrites of one field; the zero value sets no bound.
-	Circuit circuit.Settings
+	Circuit circuit.Config
 	// Workers is the number of syncs at the same time for each controller.
 	Workers int
 	// Waits has room for syncs that wait for slow hooks beside the workers; nil for none.
@@ -99,7 +99,7 @@ type Observer interface {
 
 // Supervisor runs the declared controllers.
 type Supervisor struct {
-	Settings
+	Config
 	// log is the process's logger, without the values of the supervisor's own controller.
 	log klog.Logger
 	// enqueue enqueues a declaring object, reader reads the declaring objects; nil before Run.
@@ -128,12 +128,12 @@ type Supervisor struct {
 }
 
 // New returns a Supervisor; Run starts it.
-func New(s Settings) *Supervisor {
+func New(s Config) *Supervisor {
 	if s.TargetSelector == nil {
 		s.TargetSelector = labels.Everything()
 	}
 	return &Supervisor{
-		Settings: s, starts: newStarts(s.Clock), missing: newMissing(s.Clock),
+		Config: s, starts: newStarts(s.Clock), missing: newMissing(s.Clock),
 		running: map[object.Ref]*instance{}, known: map[object.Ref]*parents{},
 	}
 }
@@ -172,7 +172,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 	s.log = klog.FromContext(ctx)
 	defer func() { s.stopAll(context.Cause(ctx)) }()
-	c := loop.New[object.Ref]("supervisor", loop.Settings{
+	c := loop.New[object.Ref]("supervisor", loop.Config{
 		Cache:       s.Cache,
 		Clock:       s.Clock,
 		Workers:     4,

@@ -15,17 +15,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/act"
-	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
-	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
 	"github.com/hookloop/hookloop/engine/internal/loop"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/pipeline"
 	"github.com/hookloop/hookloop/engine/internal/report"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
+	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -120,13 +120,13 @@ func newWorld(t *testing.T) *world {
 	api := httptest.NewServer(w)
 	t.Cleanup(api.Close)
 	config := &rest.Config{Host: api.URL, QPS: -1}
-	objects, err := cache.New(cache.Settings{Config: config})
+	objects, err := cache.New(cache.Config{Config: config})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(objects.Close)
 	found := discovery.New(
-		discovery.Settings{
+		discovery.Config{
 			Client:   w.served,
 			Cache:    objects,
 			Clock:    w.clock,
@@ -137,7 +137,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	tracer := noop.NewTracerProvider().Tracer("test")
-	writer, err := act.NewWriter(act.Settings{Config: config, Tracer: tracer, Meter: meter{}, Clock: clock.RealClock{}})
+	writer, err := act.NewWriter(act.Config{Config: config, Tracer: tracer, Meter: meter{}, Clock: clock.RealClock{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,9 +147,9 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	events := report.NewEvents(t.Context(),
-		report.EventSettings{Client: client.CoreV1(), Component: "test", QPS: 100, Burst: 100})
+		report.EventConfig{Client: client.CoreV1(), Component: "test", QPS: 100, Burst: 100})
 	t.Cleanup(events.Stop)
-	w.Supervisor = New(Settings{
+	w.Supervisor = New(Config{
 		Cache: objects, Discovery: found, Writer: writer, Status: report.NewStatus(writer), Events: events,
 		Recorder: recorder{}, Tracer: tracer, Clock: w.clock, Workers: 1, Sampled: func(trace.TraceID) bool { return false },
 		Openers: hook.Openers{"webhook": w.open},
@@ -159,7 +159,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // open opens a hook that is never asked.
-func (w *world) open(hook.Settings) (*hook.Opened, error) {
+func (w *world) open(hook.Config) (*hook.Opened, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.opened++
@@ -410,8 +410,8 @@ func TestControllerThatEndsAfterItsStart(t *testing.T) {
 	}
 	late := &instance{config: c, filled: make(chan struct{}), done: make(chan struct{}), cancel: func(error) {}}
 	late.related = w.customize(key, c, map[hook.Op]*hook.Opened{},
-		loop.New[hook.Key]("late", loop.Settings{Cache: w.Cache, Clock: w.clock}))
-	late.pipeline = pipeline.New(pipeline.Settings{})
+		loop.New[hook.Key]("late", loop.Config{Cache: w.Cache, Clock: w.clock}))
+	late.pipeline = pipeline.New(pipeline.Config{})
 	late.err = &cache.UnwatchableError{Resource: webs, Err: fmt.Errorf("no rights")}
 	close(late.done)
 	w.running[key] = late
@@ -421,11 +421,13 @@ func TestControllerThatEndsAfterItsStart(t *testing.T) {
 	if w.ready.Reason != v1alpha1.ReasonParentNotFound || !strings.Contains(w.ready.Message, "no rights") {
 		t.Errorf("the condition is %+v, want the error with which it ended", w.ready)
 	}
-	if w.look(key); w.starts() != 0 {
+	w.look(key)
+	if w.starts() != 0 {
 		t.Error("it was started again before its backoff was over")
 	}
 	w.clock.Step(2 * minStartWait)
-	if w.look(key); w.starts() != 1 {
+	w.look(key)
+	if w.starts() != 1 {
 		t.Errorf("started %d times after the backoff, want once", w.starts())
 	}
 	w.stopAll(nil)
@@ -600,7 +602,7 @@ func TestRecordThatMayNotBeWritten(t *testing.T) {
 // its parents' group.
 func TestUnknownResourceIsNotAGoneOne(t *testing.T) {
 	w := newWorld(t)
-	w.Discovery = discovery.New(discovery.Settings{Client: &served{}, Cache: w.Cache, Clock: w.clock, Interval: time.Hour})
+	w.Discovery = discovery.New(discovery.Config{Client: &served{}, Cache: w.Cache, Clock: w.clock, Interval: time.Hour})
 	if err := w.letGo(t.Context(), "f", []ParentResource{{"example.com/v1", "webs"}}); err == nil {
 		t.Error("nothing is known of the API server's resources, and that is no error")
 	}

@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/internal/loop"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
-	"github.com/hookloop/hookloop/engine/internal/loop"
+	"github.com/hookloop/hookloop/engine/object"
 	"golang.org/x/time/rate"
 	"k8s.io/klog/v2"
 )
@@ -80,7 +80,8 @@ func (t *trigger) miss(req hook.Trigger, err error) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	req.Parents, req.Selector = nil, nil // one trigger for all that are missed: it is about all parents
+	req.Parents = nil
+	req.Selector = nil // one trigger for all that are missed: it is about all parents
 	req.Invalidate = req.Invalidate || t.missed != nil && t.missed.Invalidate
 	t.missed = &req
 	return nil

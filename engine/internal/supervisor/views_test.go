@@ -5,11 +5,11 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/internal/loop"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
-	"github.com/hookloop/hookloop/engine/internal/loop"
 	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/klog/v2"
 )
 
@@ -65,9 +65,10 @@ func TestTriggersOfUnknownParents(t *testing.T) {
 	if err := asks.miss(hook.Trigger{}, &view.Error{Resource: webs, State: view.Unwatched}); err != nil {
 		t.Errorf("before the first list: %v, want nothing, because that brings all parents", err)
 	}
-	asks.run.Store(loop.New[hook.Key]("test", loop.Settings{}))
+	asks.run.Store(loop.New[hook.Key]("test", loop.Config{}))
 	asks.invalidate = func(hook.Key) {}
-	if asks.replay(); asks.missed != nil {
+	asks.replay()
+	if asks.missed != nil {
 		t.Error("what was missed is not taken up")
 	}
 }

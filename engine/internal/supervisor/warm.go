@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
 	"github.com/hookloop/hookloop/engine/internal/loop"
+	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
 	"github.com/hookloop/hookloop/engine/internal/watch/standby"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -27,13 +27,13 @@ type warm struct {
 func (s *Supervisor) Warm(ctx context.Context) {
 	changed := make(chan struct{}, 1)
 	w := &warm{
-		declaring: standby.New(standby.Settings{Cache: s.Cache, Clock: s.Clock, Changed: func() {
+		declaring: standby.New(standby.Config{Cache: s.Cache, Clock: s.Clock, Changed: func() {
 			select {
 			case changed <- struct{}{}:
 			default:
 			}
 		}}),
-		resources: standby.New(standby.Settings{Cache: s.Cache, Clock: s.Clock}),
+		resources: standby.New(standby.Config{Cache: s.Cache, Clock: s.Clock}),
 	}
 	s.warm.Store(w)
 	defer w.resources.Wait()
@@ -106,7 +106,7 @@ func (s *Supervisor) resourcesOf(o *object.Object) []object.Resource {
 	if err != nil {
 		return nil
 	}
-	run := loop.New[hook.Key](c.name(), loop.Settings{Clock: s.Clock}) // it is never run
+	run := loop.New[hook.Key](c.name(), loop.Config{Clock: s.Clock}) // it is never run
 	shape.Watch(run)
 	return run.Resources()
 }

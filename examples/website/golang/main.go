@@ -36,11 +36,15 @@ func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) 
 	if err != nil {
 		return nil, err
 	}
-	name, spec, up := req.Parent.Name, site.Spec, int32(0)
+	name := req.Parent.Name
+	spec := site.Spec
+	up := int32(0)
 	ready := hook.Condition{Type: "Ready", Status: hook.ConditionFalse, Reason: "Starting"}
 	if servers := observed[name]; servers != nil {
-		if up = servers.Status.ReadyReplicas; up >= spec.Replicas {
-			ready.Status, ready.Reason = hook.ConditionTrue, "AllUp"
+		up = servers.Status.ReadyReplicas
+		if up >= spec.Replicas {
+			ready.Status = hook.ConditionTrue
+			ready.Reason = "AllUp"
 		}
 	}
 	ready.Message = fmt.Sprintf("%d of %d servers are ready", up, spec.Replicas)

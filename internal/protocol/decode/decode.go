@@ -118,7 +118,8 @@ func (w *walk) field(f *field, kind protowire.Type, value []byte) error {
 		return nil
 	}
 	if limit, found := w.Elements[f.name]; found {
-		if w.counted[f.name] += elements; w.counted[f.name] > limit {
+		w.counted[f.name] += elements
+		if w.counted[f.name] > limit {
 			//nolint:gosec // limits are not negative
 			return &LimitError{Message: w.root, Field: f.name, Limit: uint64(limit)}
 		}
@@ -127,7 +128,8 @@ func (w *walk) field(f *field, kind protowire.Type, value []byte) error {
 }
 
 func (w *walk) take(bytes uint64) error {
-	if w.memory += bytes; w.memory > w.Memory {
+	w.memory += bytes
+	if w.memory > w.Memory {
 		return &LimitError{Message: w.root, Limit: w.Memory}
 	}
 	return nil

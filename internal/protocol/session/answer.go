@@ -7,9 +7,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/hookloop/hookloop/internal/protocol/decode"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/protocol/decode"
 	"google.golang.org/genproto/googleapis/rpc/code"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
@@ -264,7 +264,8 @@ func (e *Engine[O]) estimate(response proto.Message, d *streamv1.Desired) (int64
 		if err != nil {
 			return 0, fmt.Errorf("pieces[%d]: %w", n, err)
 		}
-		if all += size + itemBytes; all > e.limits().Memory {
+		all += size + itemBytes
+		if all > e.limits().Memory {
 			return 0, fmt.Errorf("the answer takes more than %d bytes of memory", e.limits().Memory)
 		}
 	}

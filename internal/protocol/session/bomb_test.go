@@ -34,9 +34,10 @@ func (l *ledger) Release(n int64) { l.used -= n }
 // bombed returns an engine with an open first call.
 func bombed(t *testing.T, limit int64) (*Engine[*thing], *ledger) {
 	t.Helper()
-	e, h := direct(t, HookSettings{})
+	e, h := direct(t, HookConfig{})
 	l := &ledger{limit: limit}
-	e.settings.Reserver, e.settings.MessageBytes = l, 1<<20
+	e.settings.Reserver = l
+	e.settings.MessageBytes = 1 << 20
 	e.Ask(crowd(1).question("s"))
 	for _, m := range e.Outbox() {
 		if _, err := h.Receive(m); err != nil {
@@ -115,7 +116,7 @@ func TestARefusalReservesMemory(t *testing.T) {
 // TestFragmentsReserveMemory while the message is read, and count as the session's until it is
 // complete.
 func TestFragmentsReserveMemory(t *testing.T) {
-	e, h := direct(t, HookSettings{})
+	e, h := direct(t, HookConfig{})
 	l := &ledger{limit: 16 << 20}
 	e.settings.Reserver = l
 	h.Trigger(&streamv1.Trigger{LabelSelector: strings.Repeat("a", 3<<20)})
@@ -193,7 +194,9 @@ func TestWelcomeOfAnySize(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			subjects := min(100_000, 8<<20/len(name(0)+"x"))
 			e := connected(t, welcomeOf(subjects, name))
-			held, bytes, names := e.Bytes(), 0, 0
+			held := e.Bytes()
+			bytes := 0
+			names := 0
 			out := e.Outbox()
 			for _, m := range out {
 				forgotten := m.GetForget().GetSubjects()
@@ -214,7 +217,8 @@ func TestWelcomeOfAnySize(t *testing.T) {
 			if e.Shrink(held) || bytes > 0 && !e.Shrink(bytes/2) {
 				t.Error("the stream is ended with memory for the names, or continues without")
 			}
-			if e.Outbox(); e.Bytes() != 0 {
+			e.Outbox()
+			if e.Bytes() != 0 {
 				t.Errorf("%d bytes count after they are sent", e.Bytes())
 			}
 		})
@@ -240,7 +244,8 @@ func flooded(t *testing.T, calls, each int) *Engine[*thing] {
 func TestUnsentMessagesHoldCallsBack(t *testing.T) {
 	const calls, each = 20, 1_000_000
 	e := flooded(t, calls, each)
-	most, sent := maxUnsent+2*each, 0
+	most := maxUnsent + 2*each
+	sent := 0
 	if queued := e.streamBytes(); queued < maxUnsent {
 		t.Errorf("%d bytes wait for the hook, expected %d or more", queued, maxUnsent)
 	}

@@ -19,7 +19,7 @@ func pair(t *testing.T, engine, hook []streamv1.Capability) (*Engine[*thing], *H
 	t.Helper()
 	e := NewEngine(EngineSettings[*thing]{SessionID: "s", Encode: encodeThing, Capabilities: engine})
 	memory := NewState(0)
-	h := NewHook(HookSettings{Capabilities: hook, State: func(string) *State { return memory }})
+	h := NewHook(HookConfig{Capabilities: hook, State: func(string) *State { return memory }})
 	e.Connect()
 	exchange(t, e, h)
 	return e, h, memory
@@ -118,7 +118,7 @@ func TestBothSidesStateTheirCapabilities(t *testing.T) {
 	if got := hello.GetHello().GetCapabilities(); !slices.Equal(got, allCapabilities) {
 		t.Errorf("the engine states %v", got)
 	}
-	h := NewHook(HookSettings{Methods: []string{"/a.B/C"}, State: func(string) *State { return NewState(0) }})
+	h := NewHook(HookConfig{Methods: []string{"/a.B/C"}, State: func(string) *State { return NewState(0) }})
 	if _, err := h.Receive(hello); err != nil {
 		t.Fatal(err)
 	}

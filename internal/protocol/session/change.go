@@ -82,7 +82,8 @@ func (b *peerState[O]) slot(c *change[O], slot uint32, before []entry[O], object
 		return before
 	}
 	after := append(make([]entry[O], 0, len(objects)), before[:head]...)
-	old, fresh := before[head:len(before)-tail], objects[head:len(objects)-tail]
+	old := before[head : len(before)-tail]
+	fresh := objects[head : len(objects)-tail]
 	for len(old) > 0 || len(fresh) > 0 {
 		order := 0
 		switch {
@@ -101,14 +102,18 @@ func (b *peerState[O]) slot(c *change[O], slot uint32, before []entry[O], object
 		var replaced *peerObject[O]
 		if order == 0 {
 			if old[0].object == fresh[0] {
-				after, old, fresh = append(after, old[0]), old[1:], fresh[1:]
+				after = append(after, old[0])
+				old = old[1:]
+				fresh = fresh[1:]
 				continue
 			}
-			replaced, old = old[0].known, old[1:]
+			replaced = old[0].known
+			old = old[1:]
 		}
 		k := b.lookup(c, fresh[0])
 		b.put(c, slot, replaced, k)
-		after, fresh = append(after, entry[O]{fresh[0], k}), fresh[1:]
+		after = append(after, entry[O]{fresh[0], k})
+		fresh = fresh[1:]
 	}
 	return append(after, before[len(before)-tail:]...)
 }

@@ -181,7 +181,8 @@ func (e *Engine[O]) Disconnect() {
 	if e.phase == open && !e.common.has(resume) {
 		e.peer.clear()
 	}
-	e.waiting, e.stream = nil, stream[O]{}
+	e.waiting = nil
+	e.stream = stream[O]{}
 }
 
 func (e *Engine[O]) lose(a *call[O]) {
@@ -266,7 +267,8 @@ func (e *Engine[O]) sendForget(names []string) {
 		return
 	}
 	for len(names) > 0 {
-		n, bytes := 0, 0
+		n := 0
+		bytes := 0
 		for n < min(len(names), forgetNames) && (n == 0 || bytes+len(names[n]) <= forgetBytes) {
 			bytes += len(names[n])
 			n++
@@ -316,7 +318,9 @@ func (e *Engine[O]) Outbox() []*streamv1.EngineMessage {
 	e.sending = backlog{}
 	e.pump()
 	out := e.out
-	e.out, e.sending, e.queued = nil, e.queued, backlog{}
+	e.out = nil
+	e.sending = e.queued
+	e.queued = backlog{}
 	return out
 }
 
@@ -364,7 +368,8 @@ func (e *Engine[O]) begin(a *call[O]) {
 	base := e.peer.subjects[q.Subject]
 	c := e.peer.compute(base, q.Slots, naming{known: !a.again, hashes: e.common.has(objectHashes)})
 	envelope, err := proto.Marshal(q.Envelope)
-	if err = cmp.Or(c.err, err); err != nil {
+	err = cmp.Or(c.err, err)
+	if err != nil {
 		e.finish(a, Outcome{Fault: fmt.Errorf("the question cannot be written: %w", err)})
 		return
 	}
@@ -375,9 +380,11 @@ func (e *Engine[O]) begin(a *call[O]) {
 	if q.Remaining != nil {
 		call.Timeout = durationpb.New(max(time.Millisecond, q.Remaining()))
 	}
-	if a.snapshot = base == nil; base != nil {
+	a.snapshot = base == nil
+	if base != nil {
 		call.Base = base.digest.wire()
-		if a.before = base.list; a.before != nil {
+		a.before = base.list
+		if a.before != nil {
 			call.DesiredDigest = a.before.digest.wire()
 		}
 	}
@@ -427,7 +434,9 @@ func (e *Engine[O]) finish(a *call[O], o Outcome) {
 		e.settings.Reserver.Release(o.Reserved)
 		return
 	}
-	o.CallID, o.Sent, o.Snapshot = a.callID, a.size, a.snapshot
+	o.CallID = a.callID
+	o.Sent = a.size
+	o.Snapshot = a.snapshot
 	e.outcomes = append(e.outcomes, o)
 }
 

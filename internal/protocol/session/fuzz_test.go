@@ -119,7 +119,7 @@ func FuzzEngineMessages(f *testing.F) {
 	f.Add(seedBytes(append(messages, e.Outbox()...)...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		memory := NewState(1000)
-		h := NewHook(HookSettings{State: func(string) *State { return memory }})
+		h := NewHook(HookConfig{State: func(string) *State { return memory }})
 		for len(data) > 0 {
 			var raw []byte
 			raw, data = next(data)

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// HookSettings configure the hook's side of a session.
-type HookSettings struct {
+// HookConfig configure the hook's side of a session.
+type HookConfig struct {
 	// Build names the hook's build. After a change the engine syncs all parents again.
 	Build string
 	// Methods are the full names of the methods that the hook implements.
@@ -39,7 +39,7 @@ const (
 
 // Hook is the hook's side of one stream.
 type Hook struct {
-	settings HookSettings
+	settings HookConfig
 	state    *State // nil before the Hello
 	accepts  uint64 // the largest message that can be sent; 0 is without limit
 	last     uint64 // the ID of the last call
@@ -85,7 +85,7 @@ type HookReceived struct {
 }
 
 // NewHook starts a stream.
-func NewHook(s HookSettings) *Hook {
+func NewHook(s HookConfig) *Hook {
 	s.Calls, s.CallBytes = cmp.Or(s.Calls, DefaultCalls), cmp.Or(s.CallBytes, DefaultCallBytes)
 	s.MessageBytes = cmp.Or(s.MessageBytes, DefaultMessageBytes)
 	if s.Capabilities == nil {
@@ -215,7 +215,8 @@ func (h *Hook) call(c *streamv1.Call) (HookReceived, error) {
 		h.evict()
 	}
 	h.work[w.ID] = w
-	if w.Request, err = m.rebuild(c.GetEnvelope(), set); err != nil { // the set stays, because the engine assumes it
+	w.Request, err = m.rebuild(c.GetEnvelope(), set)
+	if err != nil { // the set stays, because the engine assumes it
 		h.Refuse(w, &statuspb.Status{Code: int32(code.Code_INTERNAL), Message: err.Error()})
 		return HookReceived{}, nil
 	}
@@ -278,7 +279,8 @@ func (w *Work) desired(response proto.Message) (*streamv1.Desired, *itemList, er
 	d := &streamv1.Desired{Envelope: envelope}
 	var before *itemList
 	if w.about != nil && len(w.holds) > 0 && w.about.list != nil && w.about.list.digest.is(w.holds) {
-		before, d.Base = w.about.list, w.holds
+		before = w.about.list
+		d.Base = w.holds
 	}
 	list := before
 	if before.has(objects) { // as after most events
@@ -288,7 +290,8 @@ func (w *Work) desired(response proto.Message) (*streamv1.Desired, *itemList, er
 		if err != nil {
 			return nil, nil, err
 		}
-		if list, d.Pieces, err = difference(before, items, objects); err != nil {
+		list, d.Pieces, err = difference(before, items, objects)
+		if err != nil {
 			return nil, nil, err
 		}
 	}

@@ -75,14 +75,14 @@ func TestHooksRefuseBrokenStreams(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			memory := NewState(0)
-			h := NewHook(HookSettings{State: func(string) *State { return memory }})
+			h := NewHook(HookConfig{State: func(string) *State { return memory }})
 			expectError(t, c.want, len(c.messages), func(i int) error { _, err := h.Receive(c.messages[i]); return err })
 		})
 	}
 }
 
 func TestAnUnknownMethodIsAnsweredOnItsOwn(t *testing.T) {
-	_, h := direct(t, HookSettings{})
+	_, h := direct(t, HookConfig{})
 	got, err := h.Receive(called(&streamv1.Call{Id: 1, Method: "/x.Y/Z"}))
 	if err != nil || got.Work != nil {
 		t.Fatalf("got %v %v, want neither work nor an error", got, err)
@@ -94,7 +94,7 @@ func TestAnUnknownMethodIsAnsweredOnItsOwn(t *testing.T) {
 
 // TestTheWindowIsKept begins no more calls than the hook grants, and the next with each answer.
 func TestTheWindowIsKept(t *testing.T) {
-	e, h := direct(t, HookSettings{Calls: 2})
+	e, h := direct(t, HookConfig{Calls: 2})
 	for _, subject := range []string{"a", "b", "c"} {
 		e.Ask(crowd(1).question(subject))
 	}
@@ -130,7 +130,7 @@ func TestTheWindowIsKept(t *testing.T) {
 // TestTheTimeoutIsWhatRemainsWhenTheCallBegins has a question wait for the window: that time
 // counts.
 func TestTheTimeoutIsWhatRemainsWhenTheCallBegins(t *testing.T) {
-	e, h := direct(t, HookSettings{Calls: 1})
+	e, h := direct(t, HookConfig{Calls: 1})
 	remaining := 10 * time.Second
 	for _, subject := range []string{"a", "b"} {
 		q := crowd(1).question(subject)
@@ -165,7 +165,7 @@ func TestTheTimeoutIsWhatRemainsWhenTheCallBegins(t *testing.T) {
 // TestLargeQuestionsTravelInFragments and a larger one than the hook accepts is the question's
 // fault.
 func TestLargeQuestionsTravelInFragments(t *testing.T) {
-	e, h := direct(t, HookSettings{MessageBytes: 5 << 20})
+	e, h := direct(t, HookConfig{MessageBytes: 5 << 20})
 	e.Ask(crowd(3000).question("large"))
 	for _, m := range e.Outbox() {
 		if n := proto.Size(m); n > fragmentBytes+64 {
@@ -193,7 +193,7 @@ func TestLargeQuestionsTravelInFragments(t *testing.T) {
 
 // TestAnswersOfAnotherTypeAreErrors and so are answers after an answer: nothing.
 func TestAnswersOfAnotherTypeAreErrors(t *testing.T) {
-	e, h := direct(t, HookSettings{})
+	e, h := direct(t, HookConfig{})
 	e.Ask(crowd(1).question("s"))
 	for _, m := range e.Outbox() {
 		got, err := h.Receive(m)
@@ -229,7 +229,7 @@ func TestARequestThatCannotBeRebuiltEndsItsCallOnly(t *testing.T) {
 			"the request has places for 2 of its 3 objects"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, h := direct(t, HookSettings{})
+			e, h := direct(t, HookConfig{})
 			e.Ask(crowd(1).question("s"))
 			for _, m := range e.Outbox() {
 				c.change(m.GetCall())
@@ -256,7 +256,7 @@ func TestARequestThatCannotBeRebuiltEndsItsCallOnly(t *testing.T) {
 func TestSubjectsFitIntoOneMessage(t *testing.T) {
 	const limit = 4096
 	memory := NewState(0)
-	settings := HookSettings{State: func(string) *State { return memory }}
+	settings := HookConfig{State: func(string) *State { return memory }}
 	e := NewEngine(EngineSettings[*thing]{SessionID: "s", Encode: encodeThing, MessageBytes: limit})
 	h := NewHook(settings)
 	e.Connect()
@@ -303,7 +303,7 @@ func TestSubjectsFitIntoOneMessage(t *testing.T) {
 // TestTheWholeMessageIsMeasured compares the message of an answer with the engine's limit, not the
 // answer without its surroundings.
 func TestTheWholeMessageIsMeasured(t *testing.T) {
-	e, h := direct(t, HookSettings{})
+	e, h := direct(t, HookConfig{})
 	response := answerTo(crowd(20).request(true))
 	answer := func(limit int) *streamv1.HookMessage {
 		t.Helper()

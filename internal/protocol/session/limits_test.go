@@ -35,7 +35,7 @@ func run(first, count int) *streamv1.Piece {
 // TestRunsDoNotMultiply names a list's items again and again, in few bytes: the list that would
 // come of it is refused by its size.
 func TestRunsDoNotMultiply(t *testing.T) {
-	e, h := direct(t, HookSettings{})
+	e, h := direct(t, HookConfig{})
 	s := crowd(10)
 	e.Ask(s.question("s"))
 	exchange(t, e, h)
@@ -51,7 +51,8 @@ func TestRunsDoNotMultiply(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e.Ask(s.question("s"))
-			before, bytes := e.Counts().Mismatches, e.peer.bytes
+			before := e.Counts().Mismatches
+			bytes := e.peer.bytes
 			got := received(
 				t,
 				e,
@@ -105,7 +106,7 @@ func TestClaimsReserveNothing(t *testing.T) {
 // within the limit: the objects that are remembered with them count, each once.
 func TestBeliefsCountObjects(t *testing.T) {
 	const each, limit = 20_000, 200_000
-	e, h := direct(t, HookSettings{})
+	e, h := direct(t, HookConfig{})
 	e.peer.limit = limit
 	shared := &thing{name: "c", body: strings.Repeat("c", each)}
 	for n := range 100 {
@@ -141,7 +142,7 @@ func forgetAll(t *testing.T, e *Engine[*thing]) {
 
 // TestForgetAll drops the subjects with a prefix on both sides, and no others.
 func TestForgetAll(t *testing.T) {
-	e, h := direct(t, HookSettings{})
+	e, h := direct(t, HookConfig{})
 	for _, name := range []string{"a#1", "a#2", "a", "ab#1", "b#1"} {
 		s := &state{controller: &thing{name: "c"}, parent: &thing{name: name}}
 		e.Ask(s.question(name))
@@ -177,7 +178,7 @@ func TestWordsOfAHookAreCut(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, _ := direct(t, HookSettings{})
+			e, _ := direct(t, HookConfig{})
 			e.Ask(crowd(1).question("s"))
 			got := tell(e).Fault
 			if got == nil || len(got.Error()) > maxExcerptBytes+200 || !strings.Contains(got.Error(), `"ä [31m  éé`) {
@@ -190,7 +191,7 @@ func TestWordsOfAHookAreCut(t *testing.T) {
 // TestCachesOfTheDriverCount keeps the caches of a hook's driver within the limit of the state.
 func TestCachesOfTheDriverCount(t *testing.T) {
 	const each, limit = 20_000, 100_000
-	e, h := direct(t, HookSettings{})
+	e, h := direct(t, HookConfig{})
 	h.state.limit = limit
 	for n := range 20 {
 		s := &state{controller: &thing{name: "c"}, parent: &thing{name: fmt.Sprint(n)}}

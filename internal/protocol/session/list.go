@@ -186,7 +186,8 @@ func (w *pieceWriter) middle(old []item, items []newItem, head int) error {
 		w.flush()
 		if i.raw == nil {
 			var err error
-			if i.raw, err = canonical.Marshal(w.list.messages[place]); err != nil {
+			i.raw, err = canonical.Marshal(w.list.messages[place])
+			if err != nil {
 				return err
 			}
 		}
@@ -231,7 +232,8 @@ func countItems(d *streamv1.Desired) int {
 func (l *itemList) take(before *itemList, piece *streamv1.Piece, limit uint64) error {
 	switch content := piece.GetContent().(type) {
 	case *streamv1.Piece_Keep:
-		first, count := int(content.Keep.GetFirst()), int(content.Keep.GetCount())
+		first := int(content.Keep.GetFirst())
+		count := int(content.Keep.GetCount())
 		if count < 1 || first+count > len(before.items) {
 			return fmt.Errorf("keeps items %d to %d, expected some of the %d that are held", first, first+count-1,
 				len(before.items))
@@ -243,7 +245,8 @@ func (l *itemList) take(before *itemList, piece *streamv1.Piece, limit uint64) e
 		l.messages = append(l.messages, before.messages[first:first+count]...)
 		return nil
 	case *streamv1.Piece_Insert:
-		i, m := item{size: len(content.Insert)}, &hookv1.DesiredObject{}
+		i := item{size: len(content.Insert)}
+		m := &hookv1.DesiredObject{}
 		if err := l.room([]item{i}, limit); err != nil {
 			return err
 		}
@@ -266,7 +269,8 @@ var errLarge = errors.New("the list of desired objects is too large")
 func (l *itemList) room(more []item, limit uint64) error {
 	size := l.size
 	for _, i := range more {
-		if size += i.size + itemBytes; uint64(size) > limit { //nolint:gosec // not negative
+		size += i.size + itemBytes
+		if uint64(size) > limit { //nolint:gosec // not negative
 			return fmt.Errorf(
 				"%w: it takes more than %d bytes, each object counted with its size and %d bytes more", errLarge,
 				limit, itemBytes)

@@ -20,7 +20,8 @@ func TestTheSameListAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		messages, items = append(messages, m), append(items, newItem{item{hash: hashOf(raw), size: len(raw)}, raw})
+		messages = append(messages, m)
+		items = append(items, newItem{item{hash: hashOf(raw), size: len(raw)}, raw})
 	}
 	list, _, err := difference(nil, items, messages)
 	if err != nil {
@@ -34,7 +35,8 @@ func TestTheSameListAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, got := &streamv1.Desired{Pieces: pieces}, &streamv1.Desired{Pieces: list.whole()}
+	want := &streamv1.Desired{Pieces: pieces}
+	got := &streamv1.Desired{Pieces: list.whole()}
 	if !proto.Equal(want, got) || again.digest != list.digest {
 		t.Errorf("the shortcut has the pieces %v, a comparison of all items %v", got, want)
 	}
@@ -74,7 +76,8 @@ func TestAnUnchangedListIsShared(t *testing.T) {
 // of the latter have no room for the former.
 func TestSetsKeepNoRoom(t *testing.T) {
 	const many = 1000
-	call, all := &streamv1.Call{}, digest{}
+	call := &streamv1.Call{}
+	all := digest{}
 	for i := range many + 1 {
 		slot := uint32(1)
 		if i == many {
@@ -110,7 +113,7 @@ func TestSetsKeepNoRoom(t *testing.T) {
 // TestAFewChangesCopyNoList changes some of the children of a parent, and asks about them. The
 // engine keeps its list of what the hook holds, unless many have changed, or one has come or gone.
 func TestAFewChangesCopyNoList(t *testing.T) {
-	e, h := direct(t, HookSettings{})
+	e, h := direct(t, HookConfig{})
 	s := crowd(3 * maxReplaced)
 	list := func() *entry[*thing] {
 		e.Ask(s.question("s"))

@@ -175,7 +175,8 @@ func (m *method) checkEnvelope(request proto.Message) error {
 // fill adds the objects of a set to a request. An error reports objects without a place in the
 // request.
 func (m *method) fill(request proto.Message, set *set) error {
-	p, placed := m.places(request), 0
+	p := m.places(request)
+	placed := 0
 	for slot, at := range p.singles() {
 		if objects := set.view(slot); len(objects) == 1 {
 			*at = objects[0]

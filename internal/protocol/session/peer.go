@@ -93,7 +93,9 @@ func (b *peerState[O]) commit(name string, c *change[O]) *peerSubject[O] {
 		*place = r.entry
 	}
 	b.bytes += (c.size - s.size) * entryBytes
-	s.slots, s.digest, s.size = c.slots, c.digest, c.size
+	s.slots = c.slots
+	s.digest = c.digest
+	s.size = c.size
 	return s
 }
 
@@ -113,7 +115,8 @@ func different[E comparable](list, other []E) []E {
 	if len(list) == len(other) && len(list) > 0 && &list[0] == &other[0] {
 		return nil
 	}
-	head, shorter := 0, min(len(list), len(other))
+	head := 0
+	shorter := min(len(list), len(other))
 	for head < shorter && list[head] == other[head] {
 		head++
 	}
@@ -130,7 +133,8 @@ func (b *peerState[O]) count(k *peerObject[O], by int) {
 		b.bytes += k.size
 		k.raw = nil
 	}
-	if k.uses += by; k.uses == 0 {
+	k.uses += by
+	if k.uses == 0 {
 		b.bytes -= k.size
 		delete(b.objects, k.first)
 		delete(b.hashes, k.hash)

@@ -79,11 +79,12 @@ func settle(t *testing.T, w *world) {
 }
 
 // direct is an engine and a hook without a network between them, in an open session.
-func direct(t testing.TB, s HookSettings) (*Engine[*thing], *Hook) {
+func direct(t testing.TB, s HookConfig) (*Engine[*thing], *Hook) {
 	t.Helper()
 	memory := NewState(0)
 	s.State = func(string) *State { return memory }
-	e, h := NewEngine(EngineSettings[*thing]{SessionID: "s", Encode: encodeThing}), NewHook(s)
+	e := NewEngine(EngineSettings[*thing]{SessionID: "s", Encode: encodeThing})
+	h := NewHook(s)
 	e.Connect()
 	exchange(t, e, h)
 	return e, h
@@ -100,7 +101,8 @@ func exchange(t testing.TB, e *Engine[*thing], h *Hook) (bytes int) {
 func exchangeBy(t testing.TB, e *Engine[*thing], h *Hook, answer func(*Work)) (bytes int) {
 	t.Helper()
 	for {
-		down, up := e.Outbox(), h.Outbox()
+		down := e.Outbox()
+		up := h.Outbox()
 		if len(down)+len(up) == 0 {
 			return bytes
 		}
@@ -141,7 +143,7 @@ func child(i, version int) *thing {
 func BenchmarkOneChildOfMany(b *testing.B) {
 	for _, n := range []int{1000, 3000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			e, h := direct(b, HookSettings{})
+			e, h := direct(b, HookConfig{})
 			s := crowd(n)
 			e.Ask(s.question("s"))
 			snapshot := exchange(b, e, h)

@@ -98,7 +98,8 @@ func (e *edit) remove(key *streamv1.Key) {
 func (e *edit) put(slot uint32, o *storedObject, more int) {
 	p := e.own(int(slot), more)
 	key := &streamv1.Key{Namespace: o.message.GetNamespace(), Name: o.message.GetName()}
-	at, found := len(p.objects), false
+	at := len(p.objects)
+	found := false
 	if at > 0 && p.objects[at-1].compare(key) >= 0 {
 		at, found = slices.BinarySearchFunc(p.objects, key, (*storedObject).compare)
 	}
@@ -143,7 +144,8 @@ func (m *State) apply(base *set, call *streamv1.Call) (*set, *streamv1.Nack, err
 	case !base.digest.is(call.GetBase()):
 		return nil, nack(streamv1.Nack_REASON_UNKNOWN_BASE, "what is held for this subject has another digest"), nil
 	}
-	e, sent := edited(base), map[hash]*storedObject{}
+	e := edited(base)
+	sent := map[hash]*storedObject{}
 	for _, key := range call.GetRemoved() {
 		e.remove(key)
 	}

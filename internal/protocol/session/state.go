@@ -120,7 +120,8 @@ func (m *State) count(o *storedObject, by int) {
 		m.objects[o.hash] = o
 		m.bytes += o.size
 	}
-	if o.uses += by; o.uses == 0 {
+	o.uses += by
+	if o.uses == 0 {
 		delete(m.objects, o.hash)
 		m.bytes -= o.size
 	}

@@ -134,7 +134,8 @@ func newWorld(t testing.TB, seed uint64, faults float64) *world {
 			w.toggle(&s.children, w.thing())
 		}
 	}
-	engineBytes, hookBytes := 0, 0
+	engineBytes := 0
+	hookBytes := 0
 	if seed%4 == 1 {
 		engineBytes = 9000
 	}
@@ -197,12 +198,14 @@ func (w *world) reconnect() {
 	if w.hook != nil {
 		w.hook.Lost()
 	}
-	w.up, w.down, w.work = nil, nil, nil
+	w.up = nil
+	w.down = nil
+	w.work = nil
 	if w.capabilitiesChange && w.random.IntN(2) == 0 {
 		w.hookHas, w.engineHas = w.features(w.random.IntN(2) == 0), w.features(w.random.IntN(2) == 0)
 		w.engine.settings.Capabilities = w.engineHas
 	}
-	w.hook = NewHook(HookSettings{Calls: 3, Capabilities: w.hookHas, State: func(id string) *State {
+	w.hook = NewHook(HookConfig{Calls: 3, Capabilities: w.hookHas, State: func(id string) *State {
 		if w.memories[id] == nil {
 			w.memories[id] = NewState(w.hookBytes)
 		}
@@ -241,7 +244,8 @@ func (w *world) carry() {
 	var err error
 	if len(w.down) > 0 {
 		var got HookReceived
-		if got, err = w.hook.Receive(through(w.t, w.down[0])); got.Work != nil {
+		got, err = w.hook.Receive(through(w.t, w.down[0]))
+		if got.Work != nil {
 			w.see(got.Work)
 		}
 		w.down = w.down[1:]

@@ -40,7 +40,8 @@ func NewAuthority(t testing.TB) *Authority {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.certificate, err = x509.ParseCertificate(der); err != nil {
+	a.certificate, err = x509.ParseCertificate(der)
+	if err != nil {
 		t.Fatal(err)
 	}
 	a.PEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})

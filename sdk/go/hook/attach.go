@@ -97,17 +97,20 @@ var permanent = []codes.Code{codes.PermissionDenied, codes.Unauthenticated, code
 
 // run dials in until ctx is done.
 func (a *attachment) run(ctx context.Context) {
-	intervals, pause := cmp.Or(a.retry, defaultRetry), a.sleep
+	intervals := cmp.Or(a.retry, defaultRetry)
+	pause := a.sleep
 	if pause == nil {
 		pause = sleep
 	}
-	wait, refusals := intervals.first, 0
+	wait := intervals.first
+	refusals := 0
 	for ctx.Err() == nil {
 		last, err := a.once(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		wait, refusals = min(2*wait, intervals.longest), refusals+1
+		wait = min(2*wait, intervals.longest)
+		refusals = refusals + 1
 		if last.called || last.open() && time.Since(last.opened) >= intervals.stable {
 			wait = intervals.first
 		}

@@ -66,9 +66,10 @@ func openGateway(t *testing.T) (*gateway, hook.Gateway) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, g := grpc.NewServer(
+	server := grpc.NewServer(
 		grpc.Creds(credentials.NewServerTLSFromCert(&pair)),
-	), &gateway{
+	)
+	g := &gateway{
 		streams: make(chan *attached),
 	}
 	streamv1.RegisterGatewayServiceServer(server, g)
@@ -82,7 +83,8 @@ func openGateway(t *testing.T) (*gateway, hook.Gateway) {
 // attach dials in until the test ends.
 func attach(t *testing.T, o hook.AttachOptions, h hook.Hook) {
 	t.Helper()
-	o.Worker, o.GracePeriod = "hello", 100*time.Millisecond // the gateway here ends no stream that drains
+	o.Worker = "hello"
+	o.GracePeriod = 100 * time.Millisecond // the gateway here ends no stream that drains
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- hook.Attach(ctx, o, h) }()
@@ -140,7 +142,8 @@ func (a *attached) hear(t *testing.T, engine *session.Engine[*thing]) session.En
 // Attached, which is called then.
 func TestTriggersWaitForTheSession(t *testing.T) {
 	g, at := openGateway(t)
-	triggers, sent := &hook.Triggers{}, make(chan int, 1)
+	triggers := &hook.Triggers{}
+	sent := make(chan int, 1)
 	attach(t, hook.AttachOptions{Gateway: at, Options: hook.Options{Triggers: triggers}, Attached: func() {
 		n, err := triggers.Send(t.Context(), hook.Trigger{Reason: "hello"})
 		if err != nil {
@@ -221,7 +224,8 @@ func TestTheBackoffStartsAgain(t *testing.T) {
 // the end.
 func TestAFunctionThatIgnoresItsContext(t *testing.T) {
 	g, at := openGateway(t)
-	began, release := make(chan struct{}), make(chan struct{})
+	began := make(chan struct{})
+	release := make(chan struct{})
 	attach(
 		t,
 		hook.AttachOptions{Gateway: at},
@@ -231,7 +235,8 @@ func TestAFunctionThatIgnoresItsContext(t *testing.T) {
 			return &hook.SyncResponse{}, nil
 		}},
 	)
-	a, engine := g.next(t), newEngine("a")
+	a := g.next(t)
+	engine := newEngine("a")
 	a.open(t, engine)
 	engine.Ask(questionAbout("one"))
 	a.send(t, engine)
@@ -291,7 +296,8 @@ func TestDialingWaitsNoLongerThanSaid(t *testing.T) {
 func TestTriggersOfSeveralStreams(t *testing.T) {
 	triggers := &hook.Triggers{}
 	connection, _ := start(t, hook.ServeOptions{Options: hook.Options{Triggers: triggers}}, hook.Composite{})
-	refuses, takes := newEngine("a"), newEngine("b")
+	refuses := newEngine("a")
+	takes := newEngine("b")
 	streams := map[*session.Engine[*thing]]*engineEnd{
 		refuses: hello(t, connection, refuses),
 		takes:   hello(t, connection, takes),

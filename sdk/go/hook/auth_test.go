@@ -65,7 +65,9 @@ func askAs(t *testing.T, target string, server, client *tlstest.Authority, name 
 }
 
 func TestCallersNeedACertificate(t *testing.T) {
-	server, engines, others := tlstest.NewAuthority(t), tlstest.NewAuthority(t), tlstest.NewAuthority(t)
+	server := tlstest.NewAuthority(t)
+	engines := tlstest.NewAuthority(t)
+	others := tlstest.NewAuthority(t)
 	folder := t.TempDir()
 	file := func(name string) string { return filepath.Join(folder, name) }
 	certificate, key := server.Issue("hook")

@@ -36,7 +36,8 @@ func TestUnaryCachesAreMetered(t *testing.T) {
 
 // TestSessionsAreMetered ends streams of more sessions than are kept.
 func TestSessionsAreMetered(t *testing.T) {
-	meter, s := &cacheMeter{}, &sessions{}
+	meter := &cacheMeter{}
+	s := &sessions{}
 	open := func(id string) (*exchange, *sessionState) {
 		x := &exchange{}
 		state := s.take(id, x)

@@ -87,7 +87,8 @@ func (c *callCache) decode(place int, messages []*hookv1.Object, parent Object) 
 		if err != nil {
 			return nil, err
 		}
-		known, group = decodedGroup{messages, objects, parent.Namespace}, maps.Clone(objects)
+		known = decodedGroup{messages, objects, parent.Namespace}
+		group = maps.Clone(objects)
 	}
 	for len(c.decoded) <= place {
 		c.decoded = append(c.decoded, decodedGroup{})
@@ -122,17 +123,20 @@ func (g decodedGroup) update(messages []*hookv1.Object, parent Object) (Group, e
 // the changes of lists with the same order, and may return messages that both have.
 func changed(before, now []*hookv1.Object) (gone, come []*hookv1.Object) {
 	for len(before) > 0 && len(now) > 0 && before[0] == now[0] {
-		before, now = before[1:], now[1:]
+		before = before[1:]
+		now = now[1:]
 	}
 	if len(before) != len(now) {
 		for len(before) > 0 && len(now) > 0 && before[len(before)-1] == now[len(now)-1] {
-			before, now = before[:len(before)-1], now[:len(now)-1]
+			before = before[:len(before)-1]
+			now = now[:len(now)-1]
 		}
 		return before, now
 	}
 	for i, m := range now {
 		if before[i] != m {
-			gone, come = append(gone, before[i]), append(come, m)
+			gone = append(gone, before[i])
+			come = append(come, m)
 		}
 	}
 	return gone, come
@@ -164,7 +168,9 @@ func callCacheOf(ctx context.Context) *callCache {
 // encode encodes the children of a response. A response with the same children as the one before
 // has its list. The error names the child.
 func (c *callCache) encode(field string, children []Child) ([]*hookv1.DesiredObject, error) {
-	before, now, same := c.before, encodedChildren{}, 0
+	before := c.before
+	now := encodedChildren{}
+	same := 0
 	for i, child := range children {
 		hash, data, err := child.hash()
 		if err == nil && i == same && i < len(before.hashes) && before.hashes[i] == hash {
@@ -222,7 +228,8 @@ func (c Child) hash() (hash uint64, data []byte, err error) {
 	case json.RawMessage:
 		hash = maphash.Bytes(childSeed, object)
 	default:
-		if data, err = json.Marshal(object); err != nil {
+		data, err = json.Marshal(object)
+		if err != nil {
 			return 0, nil, err
 		}
 		hash = maphash.Bytes(childSeed, data)

@@ -26,10 +26,12 @@ func TestChildrenOfOneParent(t *testing.T) {
 	var bodies []string
 	var children []Child
 	for range 20 {
-		bodies, children = append(bodies, body()), append(children, Child{Object: json.RawMessage{}})
+		bodies = append(bodies, body())
+		children = append(children, Child{Object: json.RawMessage{}})
 	}
 	buffer := make([]byte, 1<<14)
-	cache, shared := &callCache{}, 0
+	cache := &callCache{}
+	shared := 0
 	var before []*hookv1.DesiredObject
 	for round := range 300 {
 		changes := random.IntN(8)
@@ -38,9 +40,11 @@ func TestChildrenOfOneParent(t *testing.T) {
 			case 0:
 				bodies[i] = body()
 			case 1:
-				bodies, children = append(bodies, body()), append(children, Child{})
+				bodies = append(bodies, body())
+				children = append(children, Child{})
 			case 2:
-				bodies, children = slices.Delete(bodies, i, i+1), slices.Delete(children, i, i+1)
+				bodies = slices.Delete(bodies, i, i+1)
+				children = slices.Delete(children, i, i+1)
 			case 3:
 				bodies[0], bodies[i] = bodies[i], bodies[0]
 			case 4:

@@ -16,7 +16,8 @@ import (
 // and the function changes its group: each group equals one that is decoded anew.
 func TestGroupsOfOneParent(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	parent, cache := Object{Namespace: "shop"}, &callCache{}
+	parent := Object{Namespace: "shop"}
+	cache := &callCache{}
 	serial := 0
 	object := func() *hookv1.Object {
 		serial++

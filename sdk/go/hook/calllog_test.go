@@ -118,7 +118,8 @@ func parts(of []string, more ...string) []string {
 // TestACallThatIsGivenUpIsLogged although its function returns no error, or does not return.
 func TestACallThatIsGivenUpIsLogged(t *testing.T) {
 	log := &logged{}
-	entered, release := make(chan string, 3), make(chan struct{})
+	entered := make(chan string, 3)
+	release := make(chan struct{})
 	connection, stop := start(t, hook.ServeOptions{Options: hook.Options{Log: slog.New(plain{log}),
 		GracePeriod: 100 * time.Millisecond}},
 		hook.Composite{Sync: func(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) {

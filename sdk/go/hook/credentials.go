@@ -45,7 +45,8 @@ func (o *ServeOptions) handshake() (*tls.Config, error) {
 		SessionTicketsDisabled: true, // a resumed session would outlive the authority of its certificate
 	}
 	if o.ClientCA != "" {
-		if config.ClientCAs, err = readAuthorities(o.ClientCA); err != nil {
+		config.ClientCAs, err = readAuthorities(o.ClientCA)
+		if err != nil {
 			return nil, fmt.Errorf("client authorities: %w", err)
 		}
 		config.ClientAuth = tls.RequireAndVerifyClientCert

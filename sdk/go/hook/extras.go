@@ -121,7 +121,8 @@ func encodeDetails(
 		out.Results = append(out.Results, &hookv1.Result{Severity: severity, Reason: r.Reason, Message: r.Message})
 	}
 	var err error
-	if out.Requirements, err = encodeRules("Requirements", requirements); err != nil || proto.Size(out) == 0 {
+	out.Requirements, err = encodeRules("Requirements", requirements)
+	if err != nil || proto.Size(out) == 0 {
 		return nil, err
 	}
 	return out, nil

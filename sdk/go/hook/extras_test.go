@@ -25,7 +25,9 @@ func ExampleChild() {
 	object := func(apiVersion, kind string) map[string]any {
 		return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": "web"}}
 	}
-	config, deployment, service := object("v1", "ConfigMap"), object("apps/v1", "Deployment"), object("v1", "Service")
+	config := object("v1", "ConfigMap")
+	deployment := object("apps/v1", "Deployment")
+	service := object("v1", "Service")
 	response := &hook.SyncResponse{
 		Children: []hook.Child{
 			{Object: config},

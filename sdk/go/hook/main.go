@@ -48,7 +48,9 @@ func Main(hooks ...Hook) {
 // interceptFlags registers the flags of an intercept. The function that it returns reads them after
 // parsing, and returns nil if --intercept is not set.
 func interceptFlags(fs *flag.FlagSet) func() (*Intercept, error) {
-	i, controller, f := &Intercept{}, "", flags{fs}
+	i := &Intercept{}
+	controller := ""
+	f := flags{fs}
 	f.text(&controller, "intercept", "",
 		"with --attach: answer for parents of this controller, KIND/NAME, instead of its own hook")
 	f.text(&i.Namespace, "namespace", "", "with --intercept: only parents in this namespace")
@@ -59,7 +61,8 @@ func interceptFlags(fs *flag.FlagSet) func() (*Intercept, error) {
 			return nil, nil
 		}
 		var found bool
-		if i.ControllerKind, i.ControllerName, found = strings.Cut(controller, "/"); !found {
+		i.ControllerKind, i.ControllerName, found = strings.Cut(controller, "/")
+		if !found {
 			return nil, fmt.Errorf("--intercept: got %q, expected KIND/NAME such as CompositeController/hello", controller)
 		}
 		return i, nil

@@ -13,7 +13,8 @@ func TestFlagsAndVariables(t *testing.T) {
 	t.Setenv("HOOKLOOP_HOOK_CLIENT_CA", "ca.pem")
 	t.Setenv("HOOKLOOP_HOOK_ATTACH", "gateway:1")
 	t.Setenv("HOOKLOOP_HOOK_TOKEN_FILE", "variable")
-	o, g := hook.ServeOptions{}, hook.Gateway{}
+	o := hook.ServeOptions{}
+	g := hook.Gateway{}
 	fs := flag.NewFlagSet("hook", flag.ContinueOnError)
 	o.AddFlags(fs)
 	g.AddFlags(fs)

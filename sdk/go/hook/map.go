@@ -108,18 +108,22 @@ type mapMessage interface {
 func newMapRequest(ctx context.Context, m mapMessage, input *hookv1.Object) (*MapRequest, error) {
 	req := &MapRequest{MapKey: m.GetMapKey()}
 	var err error
-	if req.Controller, err = decodeObject(m.GetController()); err != nil {
+	req.Controller, err = decodeObject(m.GetController())
+	if err != nil {
 		return nil, fmt.Errorf("controller: %w", err)
 	}
-	if req.Parent, err = decodeObject(m.GetParent()); err != nil {
+	req.Parent, err = decodeObject(m.GetParent())
+	if err != nil {
 		return nil, fmt.Errorf("parent: %w", err)
 	}
 	if input != nil {
-		if req.Input, err = decodeObject(input); err != nil {
+		req.Input, err = decodeObject(input)
+		if err != nil {
 			return nil, fmt.Errorf("input: %w", err)
 		}
 	}
-	if req.Outputs, err = decodeGroups(ctx, m.GetOutputs(), req.Parent); err != nil {
+	req.Outputs, err = decodeGroups(ctx, m.GetOutputs(), req.Parent)
+	if err != nil {
 		return nil, fmt.Errorf("outputs %w", err)
 	}
 	req.Related, err = decodeAllRelated(m.GetRelated(), req.Parent)
@@ -155,7 +159,8 @@ func NewMapRequest(parent, input any, outputs []any, declare ...string) (*MapReq
 	if input == nil {
 		return req, nil
 	}
-	if req.Input, err = newObject(input); err != nil {
+	req.Input, err = newObject(input)
+	if err != nil {
 		return nil, fmt.Errorf("input: %w", err)
 	}
 	req.MapKey = mapKey(req.Input)

@@ -125,7 +125,8 @@ func TestMapHook(t *testing.T) {
 	connection, _ := start(t, hook.ServeOptions{}, mapHook())
 	client := mapv1.NewMapHookServiceClient(connection)
 	controller := message("metacontroller.k8s.io/v1alpha1", "MapController", "", "m")
-	parent, input := message("example.com/v1", "Team", "shop", "hi"), message("v1", "ConfigMap", "shop", "in")
+	parent := message("example.com/v1", "Team", "shop", "hi")
+	input := message("v1", "ConfigMap", "shop", "in")
 	outputs := []*hookv1.ObjectGroup{{ApiVersion: "v1", Kind: "Secret", Objects: []*hookv1.Object{
 		message("v1", "Secret", "shop", "one"), message("v1", "Secret", "shop", "two")}}}
 	mapped, err := client.Map(t.Context(), &mapv1.MapRequest{

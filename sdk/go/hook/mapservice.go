@@ -18,7 +18,8 @@ func (m Mapper) register(r grpc.ServiceRegistrar) string {
 }
 
 func (m Mapper) methods() methods {
-	all, s := methods{}, mapper{hook: m}
+	all := methods{}
+	s := mapper{hook: m}
 	if m.Map != nil {
 		all[mapv1.MapHookService_Map_FullMethodName] = answering(s.Map)
 	}
@@ -122,7 +123,8 @@ func keep(ctx context.Context, f TombstoneFunc, req *MapRequest) (a answer, err 
 	if resp == nil {
 		return answer{}, errNoResponse
 	}
-	if a.details, err = encodeDetails(resp.ResyncAfter, nil, resp.Events, resp.Results, resp.Requirements); err != nil {
+	a.details, err = encodeDetails(resp.ResyncAfter, nil, resp.Events, resp.Results, resp.Requirements)
+	if err != nil {
 		return answer{}, err
 	}
 	a.children, err = encodeKept(resp.Outputs)

@@ -31,7 +31,8 @@ func answering[Request, Response proto.Message](
 }
 
 func (c Composite) methods() methods {
-	m, s := methods{}, composite{hook: c}
+	m := methods{}
+	s := composite{hook: c}
 	if c.Sync != nil {
 		m[compositev1.CompositeHookService_Sync_FullMethodName] = answering(s.Sync)
 	}
@@ -45,7 +46,8 @@ func (c Composite) methods() methods {
 }
 
 func (d Decorator) methods() methods {
-	m, s := methods{}, decorator{hook: d}
+	m := methods{}
+	s := decorator{hook: d}
 	if d.Sync != nil {
 		m[decoratorv1.DecoratorHookService_Sync_FullMethodName] = answering(s.Sync)
 	}

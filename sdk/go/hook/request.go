@@ -86,13 +86,16 @@ func newSyncRequest(
 ) (*SyncRequest, error) {
 	req := &SyncRequest{Finalizing: finalizing}
 	var err error
-	if req.Controller, err = decodeObject(m.GetController()); err != nil {
+	req.Controller, err = decodeObject(m.GetController())
+	if err != nil {
 		return nil, fmt.Errorf("controller: %w", err)
 	}
-	if req.Parent, err = decodeObject(parent); err != nil {
+	req.Parent, err = decodeObject(parent)
+	if err != nil {
 		return nil, fmt.Errorf("parent: %w", err)
 	}
-	if req.Children, err = decodeGroups(ctx, children, req.Parent); err != nil {
+	req.Children, err = decodeGroups(ctx, children, req.Parent)
+	if err != nil {
 		return nil, fmt.Errorf("children %w", err)
 	}
 	req.Related, err = decodeAllRelated(m.GetRelated(), req.Parent)
@@ -101,10 +104,12 @@ func newSyncRequest(
 
 // decodeGroups decodes groups of observed objects. The error names the kind.
 func decodeGroups(ctx context.Context, groups []*hookv1.ObjectGroup, parent Object) (_ Groups, err error) {
-	out, cache := make(Groups, len(groups)), callCacheOf(ctx)
+	out := make(Groups, len(groups))
+	cache := callCacheOf(ctx)
 	for i, g := range groups {
 		key := kindKey(g.GetApiVersion(), g.GetKind())
-		if out[key], err = cache.decode(i, g.GetObjects(), parent); err != nil {
+		out[key], err = cache.decode(i, g.GetObjects(), parent)
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", key, err)
 		}
 	}
@@ -116,7 +121,8 @@ func decodeAllRelated(groups []*hookv1.RelatedGroup, parent Object) (_ map[strin
 	out := make(map[string]RelatedGroup, len(groups))
 	for _, g := range groups {
 		key := cmp.Or(g.GetName(), kindKey(g.GetApiVersion(), g.GetResource()))
-		if out[key], err = decodeRelated(g, parent); err != nil {
+		out[key], err = decodeRelated(g, parent)
+		if err != nil {
 			return nil, fmt.Errorf("related %s: %w", key, err)
 		}
 	}

@@ -120,7 +120,8 @@ func encodeResponse(
 ) (answer, error) {
 	a := answer{details: details}
 	var err error
-	if a.status, err = encodeStatus(status); err != nil {
+	a.status, err = encodeStatus(status)
+	if err != nil {
 		return answer{}, err
 	}
 	a.children, err = cache.encode(field, children)

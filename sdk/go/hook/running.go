@@ -26,7 +26,8 @@ func (r *running) run(f func()) {
 func (r *running) done() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.count--; r.count == 0 && r.idle != nil {
+	r.count--
+	if r.count == 0 && r.idle != nil {
 		close(r.idle)
 		r.idle = nil
 	}

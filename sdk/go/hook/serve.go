@@ -60,7 +60,8 @@ func Serve(ctx context.Context, o ServeOptions, hooks ...Hook) error {
 		return err
 	}
 	o.warnIfUnauthenticated(o.Log, listener.Addr())
-	healthy, streams := health.NewServer(), o.streams(ctx, provider, hooks)
+	healthy := health.NewServer()
+	streams := o.streams(ctx, provider, hooks)
 	defer streams.sessions.close()
 	o.register(server, healthy, streams, hooks)
 	err = o.run(ctx, server, healthy, listener)

@@ -32,7 +32,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func start(t *testing.T, o hook.ServeOptions, hooks ...hook.Hook) (connection *grpc.ClientConn, stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	listening, served := make(chan net.Addr, 1), make(chan error, 1)
+	listening := make(chan net.Addr, 1)
+	served := make(chan error, 1)
 	listen := o.Listen
 	if listen == "" {
 		listen = "127.0.0.1:0"
@@ -103,7 +104,8 @@ func TestTheServerTellsItsHealth(t *testing.T) {
 }
 
 func TestAStopLetsCallsFinish(t *testing.T) {
-	entered, leave := make(chan struct{}), make(chan struct{})
+	entered := make(chan struct{})
+	leave := make(chan struct{})
 	connection, stop := start(
 		t,
 		hook.ServeOptions{Options: hook.Options{GracePeriod: time.Minute}},
@@ -113,7 +115,8 @@ func TestAStopLetsCallsFinish(t *testing.T) {
 			return &hook.SyncResponse{}, nil
 		}},
 	)
-	answered, stopped := make(chan error, 1), make(chan error, 1)
+	answered := make(chan error, 1)
+	stopped := make(chan error, 1)
 	go func() {
 		_, err := compositev1.NewCompositeHookServiceClient(connection).Sync(context.Background(), request())
 		answered <- err
@@ -173,12 +176,13 @@ func TestADecoratorsAnswer(t *testing.T) {
 		},
 	})
 	client := decoratorv1.NewDecoratorHookServiceClient(connection)
-	parent, controller := message(
+	parent := message(
 		"v1",
 		"Node",
 		"",
 		"a",
-	), message(
+	)
+	controller := message(
 		"metacontroller.k8s.io/v1alpha1",
 		"DecoratorController",
 		"",

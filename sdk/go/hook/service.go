@@ -172,10 +172,12 @@ func customize(
 	}
 	req := &CustomizeRequest{}
 	var err error
-	if req.Controller, err = decodeObject(controller); err != nil {
+	req.Controller, err = decodeObject(controller)
+	if err != nil {
 		return nil, err
 	}
-	if req.Parent, err = decodeObject(parent); err != nil {
+	req.Parent, err = decodeObject(parent)
+	if err != nil {
 		return nil, err
 	}
 	resp, err := f(ctx, req)

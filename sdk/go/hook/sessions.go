@@ -47,7 +47,8 @@ func (s *sessionState) drop() { s.record(0, 0) }
 func (s *sessionState) record(bytes, subjects int) {
 	if bytes != s.bytes || subjects != s.subjects {
 		s.cache.add(bytes-s.bytes, subjects-s.subjects)
-		s.bytes, s.subjects = bytes, subjects
+		s.bytes = bytes
+		s.subjects = subjects
 	}
 }
 
@@ -82,7 +83,8 @@ func (s *sessions) begin(id string, x *exchange) (found *sessionState, before *e
 	if s.busy == nil {
 		s.busy = map[string]*exchange{}
 	}
-	before, s.busy[id] = s.busy[id], x
+	before = s.busy[id]
+	s.busy[id] = x
 	if i := slices.IndexFunc(s.idle, func(k idleSession) bool { return k.id == id }); i >= 0 {
 		found = s.idle[i].state
 		s.idle = slices.Delete(s.idle, i, i+1)

@@ -62,7 +62,7 @@ func (s *streams) serve(ctx context.Context, conn conn, opened func(string), cal
 		cancels: map[*session.Work]context.CancelCauseFunc{},
 	}
 	x.hook = session.NewHook(
-		session.HookSettings{Build: s.build, Methods: s.methods.names(), State: func(id string) *session.State {
+		session.HookConfig{Build: s.build, Methods: s.methods.names(), State: func(id string) *session.State {
 			x.id, x.state = id, s.sessions.take(id, x)
 			return x.state.memory
 		}},
@@ -143,7 +143,8 @@ var errMoved = status.Error(codes.Aborted, "the engine has opened the session on
 func (x *exchange) send(ctx context.Context) {
 	for ctx.Err() == nil {
 		x.mu.Lock()
-		out, done := x.hook.Outbox(), x.draining && !x.hook.Busy()
+		out := x.hook.Outbox()
+		done := x.draining && !x.hook.Busy()
 		x.mu.Unlock()
 		for _, m := range out {
 			if err := x.conn.Send(m); err != nil {
@@ -176,7 +177,8 @@ func (x *exchange) receive(ctx context.Context) {
 			if x.closed {
 				return
 			}
-			if got, err = x.hook.Receive(m); got.Session != "" {
+			got, err = x.hook.Receive(m)
+			if got.Session != "" {
 				x.triggers.join(x) // before the Welcome is sent
 			}
 		})
@@ -232,7 +234,8 @@ var errGivenUp = errors.New("the engine gave the call up")
 // begin calls the function as soon as the limiter has room.
 func (x *exchange) begin(ctx context.Context, w *session.Work) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	timed, stop := ctx, context.CancelFunc(func() {})
+	timed := ctx
+	stop := context.CancelFunc(func() {})
 	if w.Timeout > 0 {
 		timed, stop = context.WithTimeoutCause(ctx, w.Timeout, errTookLonger)
 	}

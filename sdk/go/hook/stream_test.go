@@ -102,7 +102,8 @@ func newEngine(id string) *session.Engine[*thing] {
 // busy for the hook, as after a network failure that only one side notices. The state moves to the
 // second stream, and the first one ends.
 func TestSessionMovesToTheNewStream(t *testing.T) {
-	began, ended := make(chan struct{}, 1), make(chan struct{})
+	began := make(chan struct{}, 1)
+	ended := make(chan struct{})
 	connection, _ := start(
 		t,
 		hook.ServeOptions{},

@@ -47,7 +47,9 @@ func (f *tokenFile) reread() error {
 	if err != nil && (f.err == nil || f.err.Error() != err.Error()) {
 		f.log.Error("the tokens of callers cannot be read; every call is refused", "error", err)
 	}
-	f.seen, f.sums, f.err = now, sums, err
+	f.seen = now
+	f.sums = sums
+	f.err = err
 	return err
 }
 
@@ -76,7 +78,8 @@ func (f *tokenFile) check(token string) error {
 	if err := f.reread(); err != nil {
 		return status.Error(codes.Unavailable, "the hook cannot read its file of tokens")
 	}
-	sum, good := sha256.Sum256([]byte(token)), 0
+	sum := sha256.Sum256([]byte(token))
+	good := 0
 	for _, s := range f.sums {
 		good |= subtle.ConstantTimeCompare(sum[:], s[:])
 	}

@@ -98,7 +98,8 @@ func (t *triggers) join(x *exchange) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.streams == nil {
-		t.streams, t.waiting = map[*exchange]bool{}, map[uint64]waiting{}
+		t.streams = map[*exchange]bool{}
+		t.waiting = map[uint64]waiting{}
 	}
 	t.streams[x] = true
 }
@@ -167,10 +168,12 @@ func refusal(s *statuspb.Status) error {
 // ask sends a trigger over every stream. A stream that has left meanwhile sends nothing more; leave
 // has answered for it.
 func (t *triggers) ask(trigger Trigger) map[uint64]chan *streamv1.TriggerResult {
-	asked, streams := map[uint64]chan *streamv1.TriggerResult{}, map[uint64]*exchange{}
+	asked := map[uint64]chan *streamv1.TriggerResult{}
+	streams := map[uint64]*exchange{}
 	t.mu.Lock()
 	for x := range t.streams {
-		id, answer := t.last.Add(1), make(chan *streamv1.TriggerResult, 1)
+		id := t.last.Add(1)
+		answer := make(chan *streamv1.TriggerResult, 1)
 		asked[id], t.waiting[id] = answer, waiting{x, answer}
 		streams[id] = x
 	}

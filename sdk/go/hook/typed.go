@@ -72,7 +72,8 @@ type Scheme interface {
 // returns an error if the controller does not declare exactly one such kind, or if an object does
 // not decode. ChildrenOf needs no scheme.
 func Children[T any](req *SyncRequest, scheme Scheme) (map[string]*T, error) {
-	t, types := reflect.TypeFor[T](), scheme.AllKnownTypes()
+	t := reflect.TypeFor[T]()
+	types := scheme.AllKnownTypes()
 	var found []string
 	for key := range req.Children {
 		kind, version, _ := strings.Cut(key, ".")
@@ -170,7 +171,8 @@ func newRequest(parent any, field string, children []any, declare []string) (*Sy
 		req.Children[strings.TrimSuffix(key, ":Cluster")] = Group{}
 	}
 	var err error
-	if req.Parent, err = newObject(parent); err != nil {
+	req.Parent, err = newObject(parent)
+	if err != nil {
 		return nil, fmt.Errorf("parent: %w", err)
 	}
 	for i, child := range children {

@@ -46,7 +46,8 @@ func encodeAbout(t *testing.T, caches *unaryCaches, parent string, children []Ch
 // TestUnaryResponsesAreEncodedOnce calls about two parents in turns.
 func TestUnaryResponsesAreEncodedOnce(t *testing.T) {
 	caches := newUnaryCaches(maxUnaryBytes)
-	first, other := encodeAbout(t, caches, "a", pages(200, "a")), encodeAbout(t, caches, "b", pages(200, "b"))
+	first := encodeAbout(t, caches, "a", pages(200, "a"))
+	other := encodeAbout(t, caches, "b", pages(200, "b"))
 	if again := encodeAbout(t, caches, "a", pages(200, "a")); &again[0] != &first[0] {
 		t.Error("an equal response is encoded again")
 	}
@@ -75,7 +76,8 @@ func TestUnaryCachesAreBounded(t *testing.T) {
 		t.Errorf("%d responses are kept, want as many as fit", held)
 	}
 	kept := caches.bytes
-	if encodeAbout(t, caches, "39", pages(3*limit/len(text), text)); caches.bytes >= kept {
+	encodeAbout(t, caches, "39", pages(3*limit/len(text), text))
+	if caches.bytes >= kept {
 		t.Errorf("%d bytes are kept after a response that is too large, want fewer than %d", caches.bytes, kept)
 	}
 }

@@ -219,7 +219,8 @@ func (r response) child(raw json.RawMessage) hook.Child {
 		if state.name != id {
 			continue
 		}
-		child.Ready, child.DependsOn = state.Ready, state.DependsOn
+		child.Ready = state.Ready
+		child.DependsOn = state.DependsOn
 	}
 	return child
 }

@@ -185,9 +185,11 @@ func (v *validator) ask(ctx context.Context, h registrar, method string, request
 	var desired []*hookv1.DesiredObject
 	switch r := response.(type) {
 	case *compositev1.SyncResponse:
-		status, desired = r.Status, r.GetChildren()
+		status = r.Status
+		desired = r.GetChildren()
 	case *compositev1.FinalizeResponse:
-		status, desired = r.Status, r.GetChildren()
+		status = r.Status
+		desired = r.GetChildren()
 	case *decoratorv1.SyncResponse:
 		v.field, status, desired = "attachments", r.Status, r.GetAttachments()
 	case *decoratorv1.FinalizeResponse:

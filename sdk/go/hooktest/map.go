@@ -84,8 +84,10 @@ func readMap(file string, keys []string) (*hook.MapRequest, kinds, error) {
 
 // askMap calls the function for a map request, and validates its response.
 func askMap(ctx context.Context, h hook.Mapper, request *hook.MapRequest, declared kinds) (*Answer, error) {
-	controller, parent := encodeController(request.Controller), encodeObject(request.Parent)
-	outputs, related := encodeGroups(request.Outputs), encodeRelated(request.Related)
+	controller := encodeController(request.Controller)
+	parent := encodeObject(request.Parent)
+	outputs := encodeGroups(request.Outputs)
+	related := encodeRelated(request.Related)
 	var input *hookv1.Object
 	if request.Input.Name != "" {
 		input = encodeObject(request.Input)

@@ -90,9 +90,11 @@ func (r *recording) ask(ctx context.Context, h registrar) (*Answer, error) {
 		"decorator sync":     decoratorv1.DecoratorHookService_Sync_FullMethodName,
 		"decorator finalize": decoratorv1.DecoratorHookService_Finalize_FullMethodName,
 	}[r.Kind+" "+r.Operation]
-	parent, children := q.Parent, q.Children
+	parent := q.Parent
+	children := q.Children
 	if r.Kind == "decorator" {
-		parent, children = q.Object, q.Attachments
+		parent = q.Object
+		children = q.Attachments
 	}
 	declared, err := declare(keys)
 	if err != nil {
@@ -103,10 +105,12 @@ func (r *recording) ask(ctx context.Context, h registrar) (*Answer, error) {
 		return nil, err
 	}
 	request.Finalizing = r.Operation == "finalize"
-	if request.Related, err = r.related(parent); err != nil {
+	request.Related, err = r.related(parent)
+	if err != nil {
 		return nil, err
 	}
-	if declared, err = declaredBy(request.Children, keys); err != nil {
+	declared, err = declaredBy(request.Children, keys)
+	if err != nil {
 		return nil, err
 	}
 	return ask(ctx, h, method, request, declared)
@@ -136,15 +140,19 @@ func (r *recording) askMap(ctx context.Context, h registrar, keys []string) (*An
 		if err != nil {
 			return nil, err
 		}
-		request.MapKey, request.Related = q.MapKey, related
+		request.MapKey = q.MapKey
+		request.Related = related
 		return askTombstone(ctx, mapper.Tombstone, request, keys)
 	}
 	request, err := hook.NewMapRequest(q.Parent, input, q.Outputs.all(), kinds...)
 	if err != nil {
 		return nil, err
 	}
-	request.MapKey, request.Related, request.Finalizing = q.MapKey, related, r.Operation == "finalize"
-	if declared, err = declaredBy(request.Outputs, keys); err != nil {
+	request.MapKey = q.MapKey
+	request.Related = related
+	request.Finalizing = r.Operation == "finalize"
+	declared, err = declaredBy(request.Outputs, keys)
+	if err != nil {
 		return nil, err
 	}
 	return askMap(ctx, mapper, request, declared)
@@ -168,9 +176,11 @@ func (r *recording) related(parent json.RawMessage) (map[string]hook.RelatedGrou
 	all := map[string]hook.RelatedGroup{}
 	for _, g := range r.Related {
 		kind := g.Kind + "." + g.APIVersion
-		name, objects := g.Resource+"."+g.APIVersion, r.Question.Related[kind]
+		name := g.Resource + "." + g.APIVersion
+		objects := r.Question.Related[kind]
 		if g.Name != "" {
-			name, objects = g.Name, r.Question.Required[g.Name]
+			name = g.Name
+			objects = r.Question.Required[g.Name]
 		}
 		decoded, err := hook.NewSyncRequest(parent, recordedObjects{kind: objects}.all(), kind)
 		if err != nil {

@@ -163,7 +163,8 @@ type patched interface {
 }
 
 func validatePatch(p patched) error {
-	labels, annotations := p.GetLabels(), p.GetAnnotations()
+	labels := p.GetLabels()
+	annotations := p.GetAnnotations()
 	for _, key := range append(slices.Sorted(maps.Keys(labels.GetSet())), labels.GetRemove()...) {
 		faults := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(labels.GetSet()[key])...)
 		if len(faults) > 0 {

@@ -61,8 +61,10 @@ func call(ctx context.Context, h registrar, method string, request proto.Message
 
 // encodeRequest returns the message of a method for a request.
 func encodeRequest(method string, req *hook.SyncRequest) proto.Message {
-	controller, parent := encodeController(req.Controller), encodeObject(req.Parent)
-	children, related := encodeGroups(req.Children), encodeRelated(req.Related)
+	controller := encodeController(req.Controller)
+	parent := encodeObject(req.Parent)
+	children := encodeGroups(req.Children)
+	related := encodeRelated(req.Related)
 	switch method {
 	case compositev1.CompositeHookService_Finalize_FullMethodName:
 		return &compositev1.FinalizeRequest{
@@ -128,7 +130,8 @@ func encodeRelated(groups map[string]hook.RelatedGroup) []*hookv1.RelatedGroup {
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
 		g := &hookv1.RelatedGroup{Kind: groups[key].Kind}
 		if resource, version, dotted := strings.Cut(key, "."); dotted {
-			g.Resource, g.ApiVersion = resource, version
+			g.Resource = resource
+			g.ApiVersion = version
 		} else {
 			g.Name = key
 		}

@@ -68,7 +68,8 @@ func serveOneCall(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	listening, served := make(chan net.Addr, 1), make(chan error, 1)
+	listening := make(chan net.Addr, 1)
+	served := make(chan error, 1)
 	o := hook.ServeOptions{Listen: "127.0.0.1:0", Listening: func(at net.Addr) { listening <- at }}
 	sync := func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) { return &hook.SyncResponse{}, nil }
 	go func() { served <- hook.Serve(ctx, o, hook.Composite{Sync: sync}) }()

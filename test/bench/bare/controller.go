@@ -121,7 +121,8 @@ func (c *controller) child(e event) {
 	if len(owners) == 0 {
 		return
 	}
-	owner, name := owners[0].UID, e.Object.Metadata.Name
+	owner := owners[0].UID
+	name := e.Object.Metadata.Name
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e.Type == "DELETED" {
@@ -189,7 +190,8 @@ func (c *controller) write(ctx context.Context, parent, observed *body, name str
 		return err
 	}
 	metadata, _ := child["metadata"].(object)
-	child, metadata = maps.Clone(child), maps.Clone(metadata)
+	child = maps.Clone(child)
+	metadata = maps.Clone(metadata)
 	child["metadata"] = metadata
 	metadata["annotations"] = object{"metacontroller.k8s.io/last-applied-configuration": string(applied)}
 	metadata["ownerReferences"] = []any{object{

@@ -106,7 +106,8 @@ func (c *controller) question(last *known) []byte {
 	separator := ""
 	for name, child := range children {
 		out = append(strconv.AppendQuote(append(out, separator...), name), ':')
-		out, separator = append(out, child.raw...), ","
+		out = append(out, child.raw...)
+		separator = ","
 	}
 	return append(out, "}}}"...)
 }

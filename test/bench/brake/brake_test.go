@@ -118,7 +118,7 @@ func world(t *testing.T, flags ...string) *bench {
 	b.CRD("Bystander", "Namespaced")
 	b.labels = map[string]any{"test": b.Name}
 	var err error
-	b.engine, err = serve.Start(b.Context(), serve.Settings{
+	b.engine, err = serve.Start(b.Context(), serve.Config{
 		Kubeconfig: b.Cluster.Kubeconfig(), Flags: append([]string{"--target-label-selector=test=" + b.Name}, flags...),
 	})
 	if err != nil {

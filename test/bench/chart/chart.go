@@ -77,7 +77,8 @@ func (c Chart) scale() (scale, error) {
 			if !(p.X >= 0 && p.Y >= 0) || math.IsInf(p.X+p.Y, 0) {
 				return scale{}, fmt.Errorf("line %q: point %v: expected numbers of 0 or more", l.Name, p)
 			}
-			x, y = max(x, p.X), max(y, p.Y)
+			x = max(x, p.X)
+			y = max(y, p.Y)
 		}
 	}
 	if len(c.Lines) > len(colours) {
@@ -108,7 +109,8 @@ func (s scale) at(p Point) (x, y float64) {
 }
 
 func (c Chart) axes(b *strings.Builder, s scale) {
-	right, bottom := width-rightEdge, height-downEdge
+	right := width - rightEdge
+	bottom := height - downEdge
 	for i := 0; float64(i)*s.stepY <= s.y*1.001; i++ {
 		value := float64(i) * s.stepY
 		_, y := s.at(Point{Y: value})

@@ -75,10 +75,12 @@ func (s *stage) measure(ctx context.Context, do func() (time.Time, error)) (cost
 }
 
 func (s *stage) read(ctx context.Context) (r reading, err error) {
-	if r.syncs, err = s.syncs(ctx); err != nil {
+	r.syncs, err = s.syncs(ctx)
+	if err != nil {
 		return r, err
 	}
-	if r.audit, err = s.cluster.Mark(); err != nil {
+	r.audit, err = s.cluster.Mark()
+	if err != nil {
 		return r, err
 	}
 	r.cpu, err = s.cpu()
@@ -223,7 +225,8 @@ func (s *stage) costs(ctx context.Context) (c costs, err error) {
 
 // idle measures changes without an effect.
 func (s *stage) idle(ctx context.Context, c *costs) (err error) {
-	c.ThemeTouches, c.ChildTouches = themeTouches, s.sites
+	c.ThemeTouches = themeTouches
+	c.ChildTouches = s.sites
 	c.Theme, err = s.measure(ctx, func() (time.Time, error) {
 		for round := range themeTouches {
 			if err := s.touch(ctx, configMaps, theme, "labels", round); err != nil {

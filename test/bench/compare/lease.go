@@ -21,7 +21,8 @@ func (s *stage) holder(ctx context.Context) (string, error) {
 // newHolder waits until another one holds the Lease, and returns its name.
 func (s *stage) newHolder(ctx context.Context, old string) (name string, err error) {
 	err = poll(ctx, "another one leads", func(ctx context.Context) error {
-		if name, err = s.holder(ctx); err != nil {
+		name, err = s.holder(ctx)
+		if err != nil {
 			return err
 		}
 		if name == "" || name == old {
@@ -82,10 +83,12 @@ func (s *stage) twoReplicas(ctx context.Context) (leader *replica, holder string
 	if err := s.startHook(ctx); err != nil {
 		return nil, "", err
 	}
-	if leader, err = s.start(ctx, s.program.name+"-1", nil, election()...); err != nil {
+	leader, err = s.start(ctx, s.program.name+"-1", nil, election()...)
+	if err != nil {
 		return nil, "", err
 	}
-	if holder, err = s.newHolder(ctx, ""); err != nil {
+	holder, err = s.newHolder(ctx, "")
+	if err != nil {
 		return nil, "", err
 	}
 	if _, err := s.start(ctx, s.program.name+"-2", nil, election()...); err != nil {

@@ -30,7 +30,8 @@ func goLines(data []byte) int {
 	var s scanner.Scanner
 	s.Init(file, data, nil, 0) // without comments
 	seen := map[int]bool{}
-	imports, depth := false, 0
+	imports := false
+	depth := 0
 	for {
 		pos, kind, text := s.Scan()
 		if kind == token.EOF {
@@ -64,7 +65,8 @@ func goLines(data []byte) int {
 func yamlLines(text string) int {
 	n := 0
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+		line = strings.TrimSpace(line)
+		if line != "" && line[0] != '#' {
 			n++
 		}
 	}

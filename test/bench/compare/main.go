@@ -80,8 +80,10 @@ func run(ctx context.Context, o options, out io.Writer, progress progressFunc) e
 
 // play measures one program on a stage of its own.
 func play(ctx context.Context, o options, p program, progress progressFunc) (r result, err error) {
-	r.Name, r.Title = p.name, p.title
-	if r.Lines, r.YAML, err = p.lines(); err != nil {
+	r.Name = p.name
+	r.Title = p.title
+	r.Lines, r.YAML, err = p.lines()
+	if err != nil {
 		return r, err
 	}
 	s := &stage{options: o, program: p, progress: progress}
@@ -89,10 +91,12 @@ func play(ctx context.Context, o options, p program, progress progressFunc) (r r
 	if err := s.open(ctx); err != nil {
 		return r, fmt.Errorf("%w%s", err, s.lastWords())
 	}
-	if r.Costs, err = s.costs(ctx); err != nil {
+	r.Costs, err = s.costs(ctx)
+	if err != nil {
 		return r, fmt.Errorf("%w%s", err, s.lastWords())
 	}
-	if r.Faults, err = s.faults(ctx); err != nil {
+	r.Faults, err = s.faults(ctx)
+	if err != nil {
 		return r, fmt.Errorf("%w%s", err, s.lastWords())
 	}
 	if err := s.memory(ctx, &r.Costs); err != nil {

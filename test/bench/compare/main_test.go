@@ -97,7 +97,8 @@ func TestTables(t *testing.T) {
 		}
 		r.Programs = append(r.Programs, result)
 	}
-	r.Programs[1].YAML, r.Programs[1].Costs.HookRSS = 13, 20e6
+	r.Programs[1].YAML = 13
+	r.Programs[1].Costs.HookRSS = 20e6
 	var out bytes.Buffer
 	if err := r.tables(&out); err != nil {
 		t.Fatal(err)

@@ -74,7 +74,8 @@ func (s *stage) start(ctx context.Context, user string, proxy *rest.Config, flag
 	config := proxy
 	if config == nil {
 		var err error
-		if config, err = s.cluster.User(user, "system:masters"); err != nil {
+		config, err = s.cluster.User(user, "system:masters")
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -48,7 +48,8 @@ type stage struct {
 // open starts the control plane and the program. If it fails, the stage holds the processes that it
 // has started.
 func (s *stage) open(ctx context.Context) (err error) {
-	if s.dir, err = os.MkdirTemp("", "hookloop-compare-"); err != nil {
+	s.dir, err = os.MkdirTemp("", "hookloop-compare-")
+	if err != nil {
 		return err
 	}
 	crd := filepath.Join(s.dir, "website.yaml")
@@ -62,11 +63,14 @@ func (s *stage) open(ctx context.Context) (err error) {
 		return err
 	}
 	config := rest.CopyConfig(s.cluster.Admin())
-	config.UserAgent, config.QPS = "hookloop-compare", -1
-	if s.client, err = dynamic.NewForConfig(config); err != nil {
+	config.UserAgent = "hookloop-compare"
+	config.QPS = -1
+	s.client, err = dynamic.NewForConfig(config)
+	if err != nil {
 		return err
 	}
-	if s.typed, err = kubernetes.NewForConfig(config); err != nil {
+	s.typed, err = kubernetes.NewForConfig(config)
+	if err != nil {
 		return err
 	}
 	_, err = s.typed.CoreV1().Namespaces().Create(ctx,
@@ -74,7 +78,8 @@ func (s *stage) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.world, err = follow(s.client); err != nil {
+	s.world, err = follow(s.client)
+	if err != nil {
 		return err
 	}
 	if err := s.startAll(ctx, nil); err != nil {

@@ -211,7 +211,10 @@ func (w *world) judge(name string) {
 
 // fault returns the fault of a Website, or "".
 func (w *world) fault(name string) string {
-	site, deployment, service, page := w.sites[name], w.deployments[name], w.services[name], w.configMaps[name]
+	site := w.sites[name]
+	deployment := w.deployments[name]
+	service := w.services[name]
+	page := w.configMaps[name]
 	if site == nil {
 		if deployment != nil || service != nil || page != nil && page.Labels[website.SiteLabel] != "" {
 			return "it is deleted, and children are left"
@@ -263,7 +266,9 @@ func (w *world) await(ctx context.Context, n int) (time.Time, error) {
 	defer cancel()
 	for {
 		w.mu.Lock()
-		changed, last, missing := w.changed, w.last, w.missing(n)
+		changed := w.changed
+		last := w.last
+		missing := w.missing(n)
 		w.mu.Unlock()
 		if missing == "" {
 			return last, nil
@@ -296,7 +301,8 @@ func (w *world) until(ctx context.Context, what string, condition func() bool) e
 	defer cancel()
 	for {
 		w.mu.Lock()
-		changed, holds := w.changed, condition()
+		changed := w.changed
+		holds := condition()
 		w.mu.Unlock()
 		if holds {
 			return nil

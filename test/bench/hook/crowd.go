@@ -59,7 +59,8 @@ func (c *crowds) wanted(of crowd) *wanted {
 
 func build(of crowd) *wanted {
 	w := &wanted{crowd: of, status: json.RawMessage(fmt.Sprintf(`{"children":%d}`, of.Spec.Children))}
-	text, rest := quote(of.Spec.Text), quote(strings.Repeat("0123456789abcdef", of.Spec.Bytes/16+1)[:of.Spec.Bytes])
+	text := quote(of.Spec.Text)
+	rest := quote(strings.Repeat("0123456789abcdef", of.Spec.Bytes/16+1)[:of.Spec.Bytes])
 	var all bytes.Buffer
 	fmt.Fprintf(&all, `{"status":%s,"children":[`, w.status)
 	for i := range of.Spec.Children {

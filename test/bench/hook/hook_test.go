@@ -67,7 +67,8 @@ func TestBothTransportsAnswerTheSame(t *testing.T) {
 }
 
 func TestAnAnswerIsBuiltOnce(t *testing.T) {
-	c, of := &crowds{}, crowd{}
+	c := &crowds{}
+	of := crowd{}
 	of.Spec.Children = 3
 	first := c.wanted(of)
 	if c.wanted(of) != first {
@@ -126,7 +127,8 @@ func TestDecompressing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]int{body.String(): http.StatusOK, "{}": http.StatusBadRequest} {
-		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader(text))
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(text))
 		r.Header.Set("Content-Encoding", "gzip")
 		decompressing(&crowds{}).ServeHTTP(w, r)
 		answered := want != http.StatusOK || w.Body.String() == answer

@@ -57,7 +57,8 @@ func (s *stage) drift(ctx context.Context, n int) (drift, error) {
 			return d, err
 		}
 	}
-	if d.memory, err = s.memory(ctx, 0); err != nil {
+	d.memory, err = s.memory(ctx, 0)
+	if err != nil {
 		return d, err
 	}
 	err = s.profiled(ctx, "drift", func(round int) error {

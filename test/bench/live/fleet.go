@@ -60,7 +60,8 @@ func (s *stage) fleet(ctx context.Context) (fleet, error) {
 	if err := s.alive(ctx, v, f.appear(s), f.update(s), f.idle(s), f.saturated(s)); err != nil {
 		return f, err
 	}
-	if f.memory, err = s.memory(ctx, restedFor); err != nil {
+	f.memory, err = s.memory(ctx, restedFor)
+	if err != nil {
 		return f, err
 	}
 	if err := s.fleetProfiles(ctx); err != nil {

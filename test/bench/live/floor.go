@@ -1,9 +1,9 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -96,7 +96,9 @@ func (s *stage) bareNamespace() string { return fmt.Sprintf("floor-%d", s.bareRu
 // asWritten returns a ConfigMap like a child, or an output of a map controller, that the engine
 // writes.
 func (s *stage) asWritten(i int) object {
-	name, marks, labels := fmt.Sprintf("crowd-%d", i), object{}, object{}
+	name := fmt.Sprintf("crowd-%d", i)
+	marks := object{}
+	labels := object{}
 	if s.mapping {
 		name = inputName(i)
 		key := fmt.Sprintf("Secret/%s/%s", namespace, name)
@@ -203,4 +205,7 @@ func atOnce(ctx context.Context, n int, do func(ctx context.Context, i int) erro
 }
 
 // mapHash is the label value of a map key, as the documentation of MapControllers defines it.
-func mapHash(key string) string { sum := sha256.Sum256([]byte(key)); return hex.EncodeToString(sum[:16]) }
+func mapHash(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:16])
+}

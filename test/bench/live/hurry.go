@@ -35,7 +35,8 @@ func (d *drift) hurried(s *stage) func(context.Context, *view) error {
 // bareDrift is drift of the bare client: only its edits are measured.
 func (s *stage) bareDrift(ctx context.Context, n int) (drift, error) {
 	d := drift{Transport: s.transport, Children: n, Rounds: s.rounds}
-	if s.edits = "ask"; s.transport == writer {
+	s.edits = "ask"
+	if s.transport == writer {
 		s.edits = "write"
 	}
 	if err := s.startEngine(ctx); err != nil {

@@ -86,13 +86,16 @@ func parse(args []string) (options, error) {
 		*children, *inputs, o.relations = "", "", 0
 	}
 	var err error
-	if o.transports, err = parseTransports(*transports); err != nil {
+	o.transports, err = parseTransports(*transports)
+	if err != nil {
 		return o, err
 	}
-	if o.children, err = parseSizes("children", *children); err != nil {
+	o.children, err = parseSizes("children", *children)
+	if err != nil {
 		return o, err
 	}
-	if o.inputs, err = parseSizes("inputs", *inputs); err != nil {
+	o.inputs, err = parseSizes("inputs", *inputs)
+	if err != nil {
 		return o, err
 	}
 	return o, o.check()

@@ -64,7 +64,8 @@ func (s *stage) parts(ctx context.Context, n int) (parts, error) {
 			return p, err
 		}
 	}
-	if p.memory, err = s.memory(ctx, 0); err != nil {
+	p.memory, err = s.memory(ctx, 0)
+	if err != nil {
 		return p, err
 	}
 	err = p.end(ctx, s, n)
@@ -107,9 +108,11 @@ func (p *parts) edit(s *stage) func(context.Context, *view) error {
 		}
 		for round := range p.Rounds {
 			name := inputName((round - round%2) * p.Inputs / p.Rounds)
-			value, want := strconv.Quote(edited), edited
+			value := strconv.Quote(edited)
+			want := edited
 			if round%2 == 1 {
-				value, want = "null", text
+				value = "null"
+				want = text
 			}
 			latency, err := s.editInput(ctx, v, name, value, want)
 			if err != nil {

@@ -50,7 +50,8 @@ func (r *report) editChart() chart.Chart {
 	for _, d := range r.Drift {
 		i, known := at[d.Transport]
 		if !known {
-			i, at[d.Transport] = len(c.Lines), len(c.Lines)
+			i = len(c.Lines)
+			at[d.Transport] = len(c.Lines)
 			c.Lines = append(c.Lines, chart.Line{Name: string(d.Transport)})
 		}
 		c.Lines[i].Points = append(c.Lines[i].Points,

@@ -66,7 +66,8 @@ func (s *stage) begin(ctx context.Context) (*reading, error) {
 		return nil, err
 	}
 	r := &reading{samples: samples, audit: audit}
-	if r.others, err = s.othersCPU(); err != nil {
+	r.others, err = s.othersCPU()
+	if err != nil {
 		return nil, err
 	}
 	return r, s.processes(r)
@@ -79,10 +80,12 @@ func (s *stage) end(ctx context.Context, since *reading, until time.Time) (cost,
 		return cost{}, err
 	}
 	var err error
-	if now.others, err = s.othersCPU(); err != nil {
+	now.others, err = s.othersCPU()
+	if err != nil {
 		return cost{}, err
 	}
-	if now.samples, err = s.scrape(ctx); err != nil {
+	now.samples, err = s.scrape(ctx)
+	if err != nil {
 		return cost{}, err
 	}
 	writes, err := s.writes(since.audit)
@@ -118,7 +121,8 @@ func (s *stage) end(ctx context.Context, since *reading, until time.Time) (cost,
 func (s *stage) inTwo(
 	ctx context.Context, since *reading, until time.Time, await func(context.Context) error,
 ) (build, settle cost, err error) {
-	if build, err = s.end(ctx, since, until); err != nil {
+	build, err = s.end(ctx, since, until)
+	if err != nil {
 		return build, settle, err
 	}
 	built, err := s.begin(ctx)
@@ -128,12 +132,14 @@ func (s *stage) inTwo(
 	if err := await(ctx); err != nil {
 		return build, settle, err
 	}
-	if settle, err = s.end(ctx, built, time.Now()); err != nil {
+	settle, err = s.end(ctx, built, time.Now())
+	if err != nil {
 		return build, settle, err
 	}
 	build.Writes, err = s.writes(since.audit)
 	for what, n := range settle.Writes {
-		if build.Writes[what] -= n; build.Writes[what] == 0 {
+		build.Writes[what] -= n
+		if build.Writes[what] == 0 {
 			delete(build.Writes, what)
 		}
 	}
@@ -151,7 +157,8 @@ func (s *stage) calls() string {
 // processes reads the counters that cost the processes nothing.
 func (s *stage) processes(r *reading) (err error) {
 	r.at, r.wire = time.Now(), s.proxy.Count()
-	if r.threads, err = meter.ReadThreads(s.measured().PID()); err != nil {
+	r.threads, err = meter.ReadThreads(s.measured().PID())
+	if err != nil {
 		return err
 	}
 	r.engine = r.threads.CPU
@@ -191,7 +198,8 @@ func scrape(ctx context.Context, e *serve.Engine) (meter.Samples, error) {
 // difference returns the growth of the series of a name, by a label. It leaves out series without
 // growth.
 func difference(before, after meter.Samples, name, label string) map[string]int {
-	old, grown := before.By(name, label), map[string]int{}
+	old := before.By(name, label)
+	grown := map[string]int{}
 	for value, n := range after.By(name, label) {
 		if d := int(n - old[value]); d != 0 {
 			grown[value] = d
@@ -289,7 +297,9 @@ func (s *stage) memory(ctx context.Context, rest time.Duration) (m memory, err e
 	if err != nil {
 		return m, err
 	}
-	m.RSS, m.Peak, m.File = u.RSS, u.Peak, u.File
+	m.RSS = u.RSS
+	m.Peak = u.Peak
+	m.File = u.File
 	if s.alone != nil {
 		return m, nil
 	}
@@ -297,12 +307,14 @@ func (s *stage) memory(ctx context.Context, rest time.Duration) (m memory, err e
 		if err := pause(ctx, rest); err != nil {
 			return m, err
 		}
-		if u, err = meter.Process(s.measured().PID()); err != nil {
+		u, err = meter.Process(s.measured().PID())
+		if err != nil {
 			return m, err
 		}
 		m.Rested = u.RSS
 	}
-	if m.Collection, err = s.collection(ctx); err != nil {
+	m.Collection, err = s.collection(ctx)
+	if err != nil {
 		return m, err
 	}
 	samples, err := s.scrape(ctx)

@@ -39,7 +39,8 @@ func (s *stage) related(ctx context.Context, children int) (related, error) {
 	if err := s.alive(ctx, v, r.build(s), r.touch(s)); err != nil {
 		return r, err
 	}
-	if r.memory, err = s.memory(ctx, restedFor); err != nil {
+	r.memory, err = s.memory(ctx, restedFor)
+	if err != nil {
 		return r, err
 	}
 	err = s.profiled(ctx, "touch", func(round int) error {

@@ -66,7 +66,8 @@ func (s *stage) scale(ctx context.Context) (scale, error) {
 		return r, err
 	}
 	defer v.close()
-	before, events := 0, 0
+	before := 0
+	events := 0
 	for _, share := range scaleShares {
 		n := max(perTheme, int(share*float64(s.parents))/perTheme*perTheme)
 		if n <= before {
@@ -81,12 +82,15 @@ func (s *stage) scale(ctx context.Context) (scale, error) {
 		if err != nil {
 			return r, err
 		}
-		r.Sizes, before = append(r.Sizes, size), n
+		r.Sizes = append(r.Sizes, size)
+		before = n
 	}
-	if r.Restart, err = s.restart(ctx, before); err != nil {
+	r.Restart, err = s.restart(ctx, before)
+	if err != nil {
 		return r, fmt.Errorf("restart: %w", err)
 	}
-	if r.Failover, err = s.failover(ctx); err != nil {
+	r.Failover, err = s.failover(ctx)
+	if err != nil {
 		return r, fmt.Errorf("failover: %w", err)
 	}
 	return r, nil
@@ -116,7 +120,8 @@ func (z *scaleSize) grow(s *stage, before int) func(context.Context, *view) erro
 				return err
 			}
 			at += n
-			if z.Build, err = s.awaitTexts(ctx, v, since, perLarge*at, text); err != nil {
+			z.Build, err = s.awaitTexts(ctx, v, since, perLarge*at, text)
+			if err != nil {
 				return err
 			}
 			s.progress("  %d parents have their children after %s", at, z.Build.Wall.Round(time.Millisecond))
@@ -242,7 +247,8 @@ func (z *scaleSize) idle(s *stage) func(context.Context, *view) error {
 // held reads the memory, and the numbers of the cache.
 func (z *scaleSize) held(s *stage) func(context.Context, *view) error {
 	return func(ctx context.Context, _ *view) (err error) {
-		if z.memory, err = s.memory(ctx, 0); err != nil {
+		z.memory, err = s.memory(ctx, 0)
+		if err != nil {
 			return err
 		}
 		samples, err := s.scrape(ctx)

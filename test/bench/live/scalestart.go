@@ -55,7 +55,8 @@ func (s *stage) restart(ctx context.Context, parents int) (r restart, err error)
 	if err != nil {
 		return r, err
 	}
-	before, begun := s.proxy.Count(), time.Now()
+	before := s.proxy.Count()
+	begun := time.Now()
 	if err := s.startEngine(ctx); err != nil {
 		return r, err
 	}
@@ -64,7 +65,8 @@ func (s *stage) restart(ctx context.Context, parents int) (r restart, err error)
 		return r, err
 	}
 	r.First = time.Since(begun)
-	if r.Syncs, err = s.allSynced(ctx, parents); err != nil {
+	r.Syncs, err = s.allSynced(ctx, parents)
+	if err != nil {
 		return r, err
 	}
 	r.All = time.Since(begun)
@@ -74,7 +76,8 @@ func (s *stage) restart(ctx context.Context, parents int) (r restart, err error)
 	}
 	r.CPU = now.engine
 	s.progress("  restart: ready after %s, first sync after %s, all after %s", ms(r.Ready), ms(r.First), ms(r.All))
-	if r.Writes, err = s.writes(audit); err != nil {
+	r.Writes, err = s.writes(audit)
+	if err != nil {
 		return r, err
 	}
 	r.memory, err = s.memory(ctx, 0)
@@ -102,7 +105,8 @@ func (s *stage) allSynced(ctx context.Context, n int) (syncs int, err error) {
 		if err := s.rests(ctx); err != nil {
 			return err
 		}
-		if syncs, err = s.syncs(ctx, s.engine); err == nil && syncs < n {
+		syncs, err = s.syncs(ctx, s.engine)
+		if err == nil && syncs < n {
 			err = fmt.Errorf("%d of %d", syncs, n)
 		}
 		return err
@@ -141,10 +145,12 @@ func (s *stage) failover(ctx context.Context) (f failover, err error) {
 	if err := pause(ctx, restedFor); err != nil {
 		return f, errors.Join(err, next.Stop(stopGrace))
 	}
-	if f.Leading, err = s.memoryOf(ctx, leader, profiles); err != nil {
+	f.Leading, err = s.memoryOf(ctx, leader, profiles)
+	if err != nil {
 		return f, errors.Join(err, next.Stop(stopGrace))
 	}
-	if f.Waiting, err = s.memoryOf(ctx, next, s.pprof); err != nil {
+	f.Waiting, err = s.memoryOf(ctx, next, s.pprof)
+	if err != nil {
 		return f, errors.Join(err, leader.Stop(stopGrace))
 	}
 	audit, err := s.cluster.Mark()
@@ -168,13 +174,15 @@ func (s *stage) failover(ctx context.Context) (f failover, err error) {
 func (s *stage) memoryOf(ctx context.Context, e *serve.Engine, profiles string) (memory, error) {
 	before := s.pprof
 	defer func() { s.pprof = before }()
-	s.engine, s.pprof = e, profiles
+	s.engine = e
+	s.pprof = profiles
 	return s.memory(ctx, 0)
 }
 
 // takeOver waits until the measured replica has replaced the leader that has just died.
 func (f *failover) takeOver(ctx context.Context, s *stage) error {
-	died, before := time.Now(), s.proxy.Count()
+	died := time.Now()
+	before := s.proxy.Count()
 	lease, err := s.lease(ctx)
 	if err != nil {
 		return err
@@ -188,7 +196,8 @@ func (f *failover) takeOver(ctx context.Context, s *stage) error {
 		return err
 	}
 	f.First = time.Since(free)
-	if lease, err = s.lease(ctx); err != nil {
+	lease, err = s.lease(ctx)
+	if err != nil {
 		return err
 	}
 	f.Taken = lease.AcquireTime.Sub(free)

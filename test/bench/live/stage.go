@@ -67,21 +67,26 @@ type stage struct {
 // open starts the control plane and the other requirements of the workloads, except the engine. If
 // it fails, the stage holds the processes that it has started.
 func (s *stage) open(ctx context.Context) (err error) {
-	if s.dir, err = os.MkdirTemp("", "hookloop-bench-"); err != nil {
+	s.dir, err = os.MkdirTemp("", "hookloop-bench-")
+	if err != nil {
 		return err
 	}
 	crds := []string{filepath.Join(cluster.Root(), "manifests", "crds")}
-	if s.cluster, err = cluster.New(ctx, cluster.Options{Dir: filepath.Join(s.dir, "cluster"), CRDs: crds}); err != nil {
+	s.cluster, err = cluster.New(ctx, cluster.Options{Dir: filepath.Join(s.dir, "cluster"), CRDs: crds})
+	if err != nil {
 		return err
 	}
 	config := rest.CopyConfig(s.cluster.Admin())
-	config.UserAgent, config.QPS = "hookloop-bench", -1
-	if s.client, err = dynamic.NewForConfig(config); err != nil {
+	config.UserAgent = "hookloop-bench"
+	config.QPS = -1
+	s.client, err = dynamic.NewForConfig(config)
+	if err != nil {
 		return err
 	}
 	// it costs the benchmark less, and the engine does not see it
 	config.ContentType = "application/vnd.kubernetes.protobuf"
-	if s.typed, err = kubernetes.NewForConfig(config); err != nil {
+	s.typed, err = kubernetes.NewForConfig(config)
+	if err != nil {
 		return err
 	}
 	return s.startHook(ctx)
@@ -100,7 +105,8 @@ func (s *stage) startHook(ctx context.Context) (err error) {
 		args = append(args, "--profile", s.profileOf("hook"))
 	}
 	var address string
-	if s.hooks, address, err = serve.Hook(ctx, proc.Spec{Name: "bench-hook", Path: s.hook, Args: args}); err != nil {
+	s.hooks, address, err = serve.Hook(ctx, proc.Spec{Name: "bench-hook", Path: s.hook, Args: args})
+	if err != nil {
 		return err
 	}
 	s.proxy, err = wire.Start(address)
@@ -131,7 +137,7 @@ func (s *stage) serve(ctx context.Context, flags ...string) (*serve.Engine, erro
 	}
 	s.pprof = fmt.Sprintf("127.0.0.1:%d", ports[0])
 	flags = slices.Concat(engineFlags, []string{"--pprof-address=" + s.pprof}, flags)
-	return serve.Start(ctx, serve.Settings{Kubeconfig: s.cluster.Kubeconfig(), Flags: flags})
+	return serve.Start(ctx, serve.Config{Kubeconfig: s.cluster.Kubeconfig(), Flags: flags})
 }
 
 // measured is the process to measure.

@@ -152,7 +152,8 @@ func (r *report) buildCPUTable() *table {
 	}
 	add := func(of transport, workload string, n int, c cost, f buildFloors) {
 		all := each(c.AllCPU, n)
-		engine, hook := each(c.EngineCPU, n), each(c.HookCPU, n)
+		engine := each(c.EngineCPU, n)
+		hook := each(c.HookCPU, n)
 		share := func(floor time.Duration) string { return fmt.Sprintf("%.2f", floor.Seconds()/all.Seconds()) }
 		t.add(string(of), fmt.Sprintf(workload, n), ms(engine), ms(hook), ms(all-engine-hook), ms(all),
 			ms(f.FloorCPU), share(f.FloorCPU), ms(f.SameCPU), share(f.SameCPU))
@@ -261,12 +262,15 @@ func (r *report) memoryTable() *table {
 		},
 	}
 	add := func(of transport, workload string, m memory) {
-		live, share, rested := "", "", ""
+		live := ""
+		share := ""
+		rested := ""
 		if m.Rested > 0 {
 			rested = size(m.Rested)
 		}
 		if m.Live > 0 {
-			live, share = size(m.Live), fmt.Sprintf("%.2f ×", float64(m.RSS-m.File)/float64(m.Live))
+			live = size(m.Live)
+			share = fmt.Sprintf("%.2f ×", float64(m.RSS-m.File)/float64(m.Live))
 		}
 		t.add(string(of), workload, size(m.RSS), size(m.File), size(m.Peak), rested, live, share)
 	}

@@ -25,10 +25,12 @@ type Threads struct {
 // ReadThreads reads the threads of a process. CPU and Waits do not count threads that have ended: a
 // Go process keeps its threads.
 func ReadThreads(pid int) (t Threads, err error) {
-	if t.CPU, err = CPU(pid); err != nil {
+	t.CPU, err = CPU(pid)
+	if err != nil {
 		return Threads{}, err
 	}
-	if t.Kernel, err = kernelTime(fmt.Sprintf("/proc/%d/stat", pid)); err != nil {
+	t.Kernel, err = kernelTime(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
 		return Threads{}, err
 	}
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))

@@ -83,7 +83,8 @@ func (l *lister) declaration(decl ast.Decl) {
 	switch decl := decl.(type) {
 	case *ast.FuncDecl:
 		if decl.Name.IsExported() && (decl.Recv == nil || ast.IsExported(receiver(decl))) {
-			decl.Body, decl.Doc = nil, nil
+			decl.Body = nil
+			decl.Doc = nil
 			l.add(decl)
 		}
 	case *ast.GenDecl:
@@ -125,7 +126,8 @@ func (l *lister) typeOf(spec *ast.TypeSpec) {
 	}
 	name := l.print(spec.Name)
 	declared := *spec
-	declared.Doc, declared.Comment = nil, nil
+	declared.Doc = nil
+	declared.Comment = nil
 	switch of := spec.Type.(type) {
 	case *ast.StructType:
 		declared.Type = &ast.Ident{Name: "struct"}

@@ -76,7 +76,8 @@ func compare(out io.Writer, kept, current []byte) error {
 	if bytes.Equal(kept, current) {
 		return nil
 	}
-	before, after := strings.Split(string(kept), "\n"), strings.Split(string(current), "\n")
+	before := strings.Split(string(kept), "\n")
+	after := strings.Split(string(current), "\n")
 	return errors.Join(printMissing(out, "-", before, after), printMissing(out, "+", after, before), errDiffers)
 }
 

@@ -98,7 +98,8 @@ func check(ctx context.Context, c config) ([]finding, error) {
 	}
 	var found []finding
 	if len(c.below) == 0 {
-		if found, err = checkCommits(ctx, c.root, baseCommit); err != nil {
+		found, err = checkCommits(ctx, c.root, baseCommit)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -15,7 +15,8 @@ var fence = regexp.MustCompile("^\\s*(```|~~~)")
 func markdownProse(text string) []source.Comment {
 	var prose []source.Comment
 	var paragraph []string
-	inCode, first := false, 0
+	inCode := false
+	first := 0
 	flush := func() {
 		if len(paragraph) > 0 {
 			prose = append(prose, source.Comment{Line: first, Text: strings.Join(paragraph, "\n")})

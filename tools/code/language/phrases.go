@@ -36,7 +36,8 @@ func parse(list string) ([]phrase, error) {
 			continue
 		}
 		expression, hint, ok := strings.Cut(line, "=>")
-		expression, hint = strings.TrimSpace(expression), strings.TrimSpace(hint)
+		expression = strings.TrimSpace(expression)
+		hint = strings.TrimSpace(hint)
 		if !ok || expression == "" || hint == "" {
 			return nil, fmt.Errorf("phrases.txt: %q: expected a phrase, =>, and a hint", line)
 		}

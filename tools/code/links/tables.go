@@ -11,7 +11,8 @@ import (
 // table's header. A vertical line in code ends a cell, too, unless it is escaped.
 func checkTables(f source.File) []finding {
 	var found []finding
-	inCode, columns := false, 0
+	inCode := false
+	columns := 0
 	for i, line := range strings.Split(f.Text, "\n") {
 		if fence.MatchString(line) {
 			inCode = !inCode

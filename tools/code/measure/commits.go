@@ -45,10 +45,12 @@ func distributeSubjects(since string, subjects []string) commitSubjects {
 			c.Long++
 		}
 		if size > c.Max {
-			c.Max, c.Longest = size, subject
+			c.Max = size
+			c.Longest = subject
 		}
 	}
-	if slices.Sort(sizes); len(sizes) > 0 {
+	slices.Sort(sizes)
+	if len(sizes) > 0 {
 		c.P50, c.P90 = rank(sizes, 50), rank(sizes, 90)
 	}
 	return c

@@ -28,7 +28,8 @@ func measureExported(packages []*goPackage) []exportedNames {
 		if folder == "tools" {
 			continue
 		}
-		key, internal := folder, slices.Contains(strings.Split(p.dir, "/"), "internal")
+		key := folder
+		internal := slices.Contains(strings.Split(p.dir, "/"), "internal")
 		if internal {
 			key += "/internal"
 		}

@@ -70,7 +70,10 @@ func TestReport(t *testing.T) {
 	if own := r.Program.Packages - r.Program.Standard; own != 4 || r.Program.Standard == 0 || r.Program.Bytes < 100_000 {
 		t.Errorf("program: %+v, want 4 packages of its own, some of the standard library, and a binary", r.Program)
 	}
-	r.Program.Bytes, r.Program.Release, r.Program.Packages, r.Program.Standard = 1_234_567, 890_000, 40, 36
+	r.Program.Bytes = 1_234_567
+	r.Program.Release = 890_000
+	r.Program.Packages = 40
+	r.Program.Standard = 36
 	var tables bytes.Buffer
 	if err := r.print(&tables); err != nil {
 		t.Fatal(err)

@@ -92,7 +92,10 @@ func (p *goPackage) add(f source.File) error {
 // repository.
 func (p *goPackage) addImports(f source.File, syntax *ast.File) error {
 	context := build.Default
-	context.GOOS, context.GOARCH, context.CgoEnabled, context.BuildTags = "linux", "amd64", true, nil
+	context.GOOS = "linux"
+	context.GOARCH = "amd64"
+	context.CgoEnabled = true
+	context.BuildTags = nil
 	context.OpenFile = opener(f)
 	match, err := context.MatchFile(path.Dir(f.Path), path.Base(f.Path))
 	if err != nil {

@@ -36,10 +36,12 @@ func measureProgram(ctx context.Context, root, dir string) (program, error) {
 		return program{}, err
 	}
 	p.Packages, p.Standard = strings.Count(packages, "\n"), strings.Count(packages, "true\n")
-	if p.Bytes, err = binarySize(ctx, at); err != nil {
+	p.Bytes, err = binarySize(ctx, at)
+	if err != nil {
 		return program{}, err
 	}
-	if p.Release, err = binarySize(ctx, at, release...); err != nil {
+	p.Release, err = binarySize(ctx, at, release...)
+	if err != nil {
 		return program{}, err
 	}
 	p.SumLines, err = sumLines(ctx, at)

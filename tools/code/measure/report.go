@@ -62,14 +62,17 @@ func (r *report) exportedTable() *table {
 	t := newTable("Exported names, without commands and tests", "", "packages", "names", "methods", "names and methods")
 	var public, internal exportedNames
 	for _, e := range r.Exported {
-		folder, total := e.Folder, &public
+		folder := e.Folder
+		total := &public
 		if e.Internal {
 			total = &internal
 			if e.Folder != "internal" {
 				folder += ", internal"
 			}
 		}
-		total.Packages, total.Names, total.Methods = total.Packages+e.Packages, total.Names+e.Names, total.Methods+e.Methods
+		total.Packages = total.Packages + e.Packages
+		total.Names = total.Names + e.Names
+		total.Methods = total.Methods + e.Methods
 		t.add(folder, e.Packages, e.Names, e.Methods, e.Names+e.Methods)
 	}
 	t.add("public", public.Packages, public.Names, public.Methods, public.Names+public.Methods)

@@ -91,9 +91,11 @@ func (s syntax) comments(text string) []Comment {
 			if s.docstrings && len(quote) == 3 && (last == 0 || last == ':') {
 				c.add(at, at+end, strings.TrimSuffix(rest[len(quote):end], quote))
 			}
-			at, last = at+end, quote[0]
+			at = at + end
+			last = quote[0]
 		case s.regexps && rest[0] == '/' && beginsRegexp(text[:at], last):
-			at, last = at+regexpLiteral(rest), '/'
+			at = at + regexpLiteral(rest)
+			last = '/'
 		default:
 			if !strings.ContainsRune(" \t\r\n", rune(rest[0])) {
 				last = rest[0]
@@ -165,7 +167,8 @@ func expression(text string) int {
 		case '{':
 			depth++
 		case '}':
-			if depth--; depth == 0 {
+			depth--
+			if depth == 0 {
 				return i + 1
 			}
 		case '"', '\'', '`':

@@ -126,7 +126,8 @@ func identity(s schema) string {
 // objectOf returns the object that a field holds, directly or in a list, and its path.
 func objectOf(s schema, path string) (*schema, string) {
 	if s.Items != nil && s.Items.Schema != nil {
-		s, path = *s.Items.Schema, path+"[]"
+		s = *s.Items.Schema
+		path = path + "[]"
 	}
 	if len(s.Properties) == 0 {
 		return nil, ""

@@ -234,7 +234,8 @@ func cell(d protoreflect.Descriptor) string {
 func clean(text string) string {
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {
-		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "buf:lint:") {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "buf:lint:") {
 			lines = append(lines, line)
 		}
 	}

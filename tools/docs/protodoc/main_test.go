@@ -13,7 +13,8 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, sections := string(data), map[string]bool{}
+	text := string(data)
+	sections := map[string]bool{}
 	for _, heading := range regexp.MustCompile(`(?m)^### (.+)$`).FindAllStringSubmatch(text, -1) {
 		anchor := strings.ToLower(strings.ReplaceAll(heading[1], ".", ""))
 		if sections[anchor] {

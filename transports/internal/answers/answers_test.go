@@ -41,7 +41,9 @@ func TestAnAnswerIsFoundByItsParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, q, data := New(nil), &hook.Question{Op: hook.Sync, Parent: parent}, make([]byte, 2*minBytes)
+	k := New(nil)
+	q := &hook.Question{Op: hook.Sync, Parent: parent}
+	data := make([]byte, 2*minBytes)
 	for i := range data {
 		data[i] = byte(i ^ i>>8)
 	}

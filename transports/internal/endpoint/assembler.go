@@ -55,7 +55,8 @@ func (r *assembler) trust(ctx context.Context, m *Material) ([]byte, error) {
 	if b == nil {
 		return nil, nil
 	}
-	field, pem := "caBundle.inline", []byte(b.Inline)
+	field := "caBundle.inline"
+	pem := []byte(b.Inline)
 	var err error
 	switch {
 	case b.SecretRef != nil:

@@ -114,7 +114,8 @@ func (p Policy) service(host string) *service {
 	case short:
 		labels = strings.Split(inCluster, ".")
 	default:
-		if labels = strings.Split(bare, "."); len(labels) != 2 {
+		labels = strings.Split(bare, ".")
+		if len(labels) != 2 {
 			return nil
 		}
 	}
@@ -181,7 +182,8 @@ func loopback(host string) bool {
 func splitHost(host string) (name, port string) {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {
-		name, port = strings.Trim(host, "[]"), ""
+		name = strings.Trim(host, "[]")
+		port = ""
 	}
 	return lower(name), port
 }

@@ -31,5 +31,3 @@ func Timeout(text string) (time.Duration, error) {
 	}
 	return d, nil
 }
-
-

@@ -71,7 +71,7 @@ func TestExcerptIsOneShortPrintableLine(t *testing.T) {
 		strings.Repeat("ö", 1000): strings.Repeat("ö", 128),
 	}
 	for text, want := range cases {
-		if got := Excerpt([]byte(text)); got != want {
+		if got := printable.Excerpt([]byte(text)); got != want {
 			t.Errorf("%.40q: got %q, want %q", text, got, want)
 		}
 	}

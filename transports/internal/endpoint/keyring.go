@@ -63,7 +63,7 @@ type Keyring struct {
 // NewKeyring returns a Keyring. at is the prefix of field names in messages; serverName is the
 // required name in the server's certificate, empty for the address's; to is the destination of
 // Secrets' values. The error covers the spec's own values; references are read later.
-func NewKeyring(s Security, at, serverName string, to Destination, settings hook.Settings) (*Keyring, error) {
+func NewKeyring(s Security, at, serverName string, to Destination, settings hook.Config) (*Keyring, error) {
 	k := &Keyring{security: s, at: at, serverName: serverName, to: to, lookup: settings.Lookup, clock: settings.Clock}
 	if k.clock == nil {
 		k.clock = clock.RealClock{}
@@ -120,7 +120,8 @@ func (k *Keyring) load(ctx context.Context) (*Material, error) {
 	var lookup *lookupError
 	switch {
 	case errors.As(err, &lookup) && k.material != nil:
-		m, err = k.material, nil
+		m = k.material
+		err = nil
 	case err != nil && ctx.Err() != nil: // the caller's own cancellation is not cached
 		return nil, err
 	}

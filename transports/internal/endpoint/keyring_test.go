@@ -35,7 +35,7 @@ func keyring(
 		t.Fatal(err)
 	}
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	k, err := endpoint.NewKeyring(s, "", "", beside, hook.Settings{Lookup: v.Lookup, Clock: clock})
+	k, err := endpoint.NewKeyring(s, "", "", beside, hook.Config{Lookup: v.Lookup, Clock: clock})
 	return k, clock, err
 }
 
@@ -178,7 +178,8 @@ func TestRotation(t *testing.T) {
 
 // TestOneVersion replaces a certificate and its key between two reads. They are never mixed.
 func TestOneVersion(t *testing.T) {
-	authority, v := tlstest.NewAuthority(t), &transporttest.Vault{}
+	authority := tlstest.NewAuthority(t)
+	v := &transporttest.Vault{}
 	issue := func() {
 		certificate, key := authority.Issue("hookloop")
 		v.Put("Secret/hooks/pair", map[string]string{"tls.crt": string(certificate), "tls.key": string(key)})
@@ -189,7 +190,7 @@ func TestOneVersion(t *testing.T) {
 		return v.Lookup(ctx, kind, namespace, name)
 	}
 	s := endpoint.Security{ClientTLS: &endpoint.ClientTLS{SecretRef: endpoint.Reference{Name: "pair", Namespace: "hooks"}}}
-	k, err := endpoint.NewKeyring(s, "", "", beside, hook.Settings{Lookup: rotating})
+	k, err := endpoint.NewKeyring(s, "", "", beside, hook.Config{Lookup: rotating})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +259,7 @@ func TestSecretsStayWhereTheyMayGo(t *testing.T) {
 		}
 		refused := func(when string) {
 			t.Helper()
-			k, err := endpoint.NewKeyring(s, "", "", foreign, hook.Settings{Lookup: v.Lookup})
+			k, err := endpoint.NewKeyring(s, "", "", foreign, hook.Config{Lookup: v.Lookup})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -276,7 +277,7 @@ func TestSecretsStayWhereTheyMayGo(t *testing.T) {
 		v.Put("Secret/hooks/pair", map[string]string{"tls.crt": string(certificate), "tls.key": string(key)})
 		refused("with it")
 		v.Annotations = map[string]string{endpoint.AllowedHostsAnnotation: "evil.example.com"}
-		k, err := endpoint.NewKeyring(s, "", "", foreign, hook.Settings{Lookup: v.Lookup})
+		k, err := endpoint.NewKeyring(s, "", "", foreign, hook.Config{Lookup: v.Lookup})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -285,7 +286,7 @@ func TestSecretsStayWhereTheyMayGo(t *testing.T) {
 	v := &transporttest.Vault{}
 	v.Put("Secret/hooks/ca", map[string]string{"ca.crt": string(tlstest.NewAuthority(t).PEM)})
 	ca := endpoint.Security{CABundle: &endpoint.CABundle{SecretRef: &endpoint.Reference{Name: "ca", Namespace: "hooks"}}}
-	k, err := endpoint.NewKeyring(ca, "", "", foreign, hook.Settings{Lookup: v.Lookup})
+	k, err := endpoint.NewKeyring(ca, "", "", foreign, hook.Config{Lookup: v.Lookup})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,8 @@ func Choose(
 func withPort(host, defaultPort string) string {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {
-		name, port = strings.Trim(host, "[]"), defaultPort
+		name = strings.Trim(host, "[]")
+		port = defaultPort
 	}
 	return net.JoinHostPort(strings.ToLower(name), port)
 }

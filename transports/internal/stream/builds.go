@@ -53,7 +53,8 @@ func newBuilds(c clock.WithDelayedExecution) *builds {
 
 // update records the open sessions.
 func (b *builds) update(sessions []*Session) {
-	now, before := b.clock.Now(), b.open
+	now := b.clock.Now()
+	before := b.open
 	b.open = make(map[*Session]openBuild, len(sessions))
 	for _, s := range sessions {
 		build := s.Build()
@@ -126,7 +127,9 @@ func (b *builds) advance() (changed bool, next time.Duration) {
 	} else {
 		b.wait = takeoverDelay
 	}
-	b.changed, b.active, b.strayed = now, candidate, false
+	b.changed = now
+	b.active = candidate
+	b.strayed = false
 	return true, 0
 }
 

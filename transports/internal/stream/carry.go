@@ -7,8 +7,8 @@ import (
 	"io"
 
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"github.com/hookloop/hookloop/internal/protocol/session"
 	"github.com/hookloop/hookloop/internal/budget"
+	"github.com/hookloop/hookloop/internal/protocol/session"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -124,7 +124,8 @@ func (s *Session) handle(r *run, m *streamv1.HookMessage) error {
 // welcome records a hook's build. If the build ID is too long, the stream ends before the first
 // question. The caller must hold the lock.
 func (s *Session) welcome(w *streamv1.Welcome) error {
-	build, methods := w.GetBuildId(), methodsOf(w.GetMethods())
+	build := w.GetBuildId()
+	methods := methodsOf(w.GetMethods())
 	if n := len(build); n > maxBuildBytes {
 		s.engine.Disconnect()
 		return fmt.Errorf("build_id has %d bytes, expected at most %d", n, maxBuildBytes)

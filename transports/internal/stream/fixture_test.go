@@ -60,8 +60,8 @@ type peer struct {
 }
 
 // settingsOf returns a session's settings.
-func settingsOf(id string, changed func()) Settings {
-	return Settings{ID: id, Clock: clock.RealClock{}, Changed: changed}
+func settingsOf(id string, changed func()) Config {
+	return Config{ID: id, Clock: clock.RealClock{}, Changed: changed}
 }
 
 // connect runs a session over a new connection, which closes after the run.
@@ -198,7 +198,8 @@ func (r reply) text() string {
 // askAsync asks without waiting for the answer.
 func askAsync(t *testing.T, h hook.Hook, parent string) <-chan reply {
 	t.Helper()
-	q, out := questionAbout(t, parent), make(chan reply, 1)
+	q := questionAbout(t, parent)
+	out := make(chan reply, 1)
 	go func() {
 		a, err := h.Ask(t.Context(), q)
 		out <- reply{a, err}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"sync"
 
-	"github.com/hookloop/hookloop/internal/protocol/decode"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/budget"
+	"github.com/hookloop/hookloop/internal/protocol/decode"
 	"github.com/hookloop/hookloop/transports/codec"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"

@@ -71,7 +71,7 @@ func (p *Pool) Remove(s *Session) {
 
 // Forgets returns the function that drops the state of a controller's parent, or of one of its
 // parts, in all sessions.
-func (p *Pool) Forgets(s hook.Settings) func(parent types.UID, part string) {
+func (p *Pool) Forgets(s hook.Config) func(parent types.UID, part string) {
 	return func(parent types.UID, part string) {
 		p.mu.Lock()
 		sessions := slices.Clone(p.sessions)
@@ -165,7 +165,8 @@ func (p *Pool) pick(subject string) (*Session, <-chan struct{}, error) {
 	for _, s := range p.open() {
 		r := [2]uint64{p.builds.rank(s), weight(subject, s.ID())}
 		if best == nil || r[0] > rank[0] || r[0] == rank[0] && r[1] > rank[1] {
-			best, rank = s, r
+			best = s
+			rank = r
 		}
 	}
 	p.builds.strayed = p.builds.strayed || best != nil && p.builds.active != "" && best.Build() != p.builds.active
@@ -205,7 +206,8 @@ func (p *Pool) session(ctx context.Context, subject string) (*Session, error) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		if s, changed, fault = p.pick(subject); s != nil {
+		s, changed, fault = p.pick(subject)
+		if s != nil {
 			return s, nil
 		}
 	}

@@ -52,7 +52,8 @@ func places(t *testing.T, p *Pool) map[string]*Session {
 func TestSubjectsStayWhereTheyAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, sessions := members(t, "one", "one", "one")
-		before, count := places(t, p), map[*Session]int{}
+		before := places(t, p)
+		count := map[*Session]int{}
 		for _, s := range before {
 			count[s]++
 		}
@@ -299,7 +300,8 @@ func invalidValues(n int) string {
 // another one's UNIMPLEMENTED.
 func TestFaultsAreOfSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		unaware, dead := New(Settings{ID: "a", Clock: clock.RealClock{}}), New(Settings{ID: "b", Clock: clock.RealClock{}})
+		unaware := New(Config{ID: "a", Clock: clock.RealClock{}})
+		dead := New(Config{ID: "b", Clock: clock.RealClock{}})
 		p := NewPool(clock.RealClock{}, nil)
 		p.Add(unaware)
 		p.Add(dead)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/hookloop/hookloop/engine/object"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"github.com/hookloop/hookloop/internal/protocol/session"
 	"github.com/hookloop/hookloop/internal/budget"
+	"github.com/hookloop/hookloop/internal/protocol/session"
 	"github.com/hookloop/hookloop/transports/codec"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -23,8 +23,8 @@ type Conn interface {
 	Recv() (*streamv1.HookMessage, error)
 }
 
-// Settings configure a Session.
-type Settings struct {
+// Config configure a Session.
+type Config struct {
 	// ID is the random ID of the session.
 	ID string
 	// Build is the engine's build.
@@ -74,7 +74,7 @@ var errLeft = status.Error(codes.Unavailable, "the hook has ended the stream")
 
 // Session is the engine's side of a session, over consecutive streams.
 type Session struct {
-	settings Settings
+	settings Config
 	account  *budget.Account // in the budget's share for sessions
 	messages *budget.Share   // for decoded messages
 	// These fields are read without the lock, because the lock is held while messages of any size
@@ -105,7 +105,7 @@ type run struct {
 }
 
 // New returns a session without a stream.
-func New(s Settings) *Session {
+func New(s Config) *Session {
 	out := &Session{settings: s, pending: map[uint64]chan session.Outcome{}, messages: s.Memory.Share(budget.Decoding)}
 	out.engine = session.NewEngine(session.EngineSettings[*object.Object]{
 		SessionID:    s.ID,
@@ -140,7 +140,8 @@ func (s *Session) Welcomed() bool { return s.build.Load() != nil }
 func (s *Session) SetHandlers(changed func(), trigger func(*streamv1.Trigger) (int, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settings.Changed, s.settings.Trigger = changed, trigger
+	s.settings.Changed = changed
+	s.settings.Trigger = trigger
 }
 
 // Open reports whether the session accepts questions. It does not block.
@@ -172,7 +173,8 @@ func (s *Session) Run(ctx context.Context, conn Conn) error {
 	err := context.Cause(ctx)
 	s.update(func() {
 		s.engine.Disconnect()
-		s.run, s.ended = nil, err
+		s.run = nil
+		s.ended = err
 	})
 	s.changed()
 	return err
@@ -226,7 +228,8 @@ func (s *Session) update(change func()) {
 	}
 	s.count()
 	s.updateAccount()
-	r, drained := s.run, s.engine.Drained()
+	r := s.run
+	drained := s.engine.Drained()
 	due := s.engine.Unsent() > 0 || r != nil && r.ending
 	s.mu.Unlock()
 	defer s.settings.Memory.Share(budget.Sessions).Balance()
@@ -302,7 +305,8 @@ func (s *Session) cancel(callID uint64) {
 	var r *run
 	s.update(func() {
 		delete(s.pending, callID)
-		due, r = s.engine.Cancel(callID), s.run
+		due = s.engine.Cancel(callID)
+		r = s.run
 	})
 	if !due {
 		return

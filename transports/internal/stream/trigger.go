@@ -1,8 +1,8 @@
 package stream
 
 import (
-	"github.com/hookloop/hookloop/internal/printable"
 	"errors"
+	"github.com/hookloop/hookloop/internal/printable"
 	"slices"
 	"strings"
 

@@ -63,7 +63,8 @@ func connect(t Target) (*cluster, error) {
 	}
 	namespace := t.Namespace
 	if namespace == "" {
-		if namespace, _, err = loader.Namespace(); err != nil {
+		namespace, _, err = loader.Namespace()
+		if err != nil {
 			return nil, fmt.Errorf("--kubeconfig: %w", err)
 		}
 	}
@@ -99,7 +100,8 @@ func configOf(loader clientcmd.ClientConfig) (*rest.Config, error) {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
 	config.WarningHandler = rest.NoWarnings{} // they are about resources that the command lists, not the user
-	config.QPS, config.Burst = requestsPerSecond, 2*requestsPerSecond
+	config.QPS = requestsPerSecond
+	config.Burst = 2 * requestsPerSecond
 	return config, nil
 }
 
@@ -174,7 +176,8 @@ func (c *cluster) find(resource string) (*meta.RESTMapping, error) {
 	}
 	found, err := mapper.ResourceFor(*full)
 	if err != nil { // like kubectl: a version may have been a part of the group
-		if found, err = mapper.ResourceFor(short.WithVersion("")); err != nil {
+		found, err = mapper.ResourceFor(short.WithVersion(""))
+		if err != nil {
 			return nil, c.notFound(resource, err)
 		}
 	}

@@ -34,7 +34,8 @@ func NewCompletion(t Target) (*Completion, error) {
 		return nil, err
 	}
 	c.config.Timeout = completeTimeout
-	if c.discovery, err = discovery.NewDiscoveryClientForConfig(c.config); err != nil {
+	c.discovery, err = discovery.NewDiscoveryClientForConfig(c.config)
+	if err != nil {
 		return nil, err
 	}
 	return &Completion{c}, nil

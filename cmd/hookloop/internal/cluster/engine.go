@@ -130,7 +130,8 @@ func (e *engines) get(ctx context.Context, path string, query url.Values, accept
 
 // find returns the running Pods of the engine.
 func (e *engines) find(ctx context.Context) ([]corev1.Pod, error) {
-	selector, where := e.Selector, "in all namespaces"
+	selector := e.Selector
+	where := "in all namespaces"
 	if selector == "" {
 		selector = DefaultSelector
 	}
@@ -161,7 +162,8 @@ func (e *engines) proxied(ctx context.Context, pod corev1.Pod, path string, quer
 	}
 	r := Response{From: pod.Namespace + "/" + pod.Name}
 	var err error
-	if r.Body, err = request.Do(ctx).ContentType(&r.ContentType).Raw(); err != nil {
+	r.Body, err = request.Do(ctx).ContentType(&r.ContentType).Raw()
+	if err != nil {
 		r.Err = fmt.Errorf("does not answer through the API server (it needs the right \"get\" on pods/proxy): %w", err)
 	}
 	return r

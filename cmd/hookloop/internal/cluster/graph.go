@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/graph"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )

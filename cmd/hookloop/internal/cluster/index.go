@@ -9,8 +9,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/graph"
+	"github.com/hookloop/hookloop/engine/object"
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -132,7 +132,8 @@ func (x *index) load(ctx context.Context) error {
 // list reads the owner references of one resource. It returns the resourceVersion of the list, or
 // nothing if the resource cannot be read, and is unknown. The error is ctx's.
 func (x *index) list(ctx context.Context, r resource) (version string, err error) {
-	found, count := map[object.Ref]indexed{}, 0
+	found := map[object.Ref]indexed{}
+	count := 0
 	options := metav1.ListOptions{Limit: pageSize}
 	for range maxPages {
 		page, err := x.metadata.Resource(r.GroupVersionResource).Namespace(x.scope).List(ctx, options)
@@ -152,7 +153,8 @@ func (x *index) list(ctx context.Context, r resource) (version string, err error
 			}
 		}
 		version = page.ResourceVersion
-		if options.Continue = page.Continue; options.Continue == "" {
+		options.Continue = page.Continue
+		if options.Continue == "" {
 			break
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/graph"
+	"github.com/hookloop/hookloop/engine/object"
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -45,7 +45,8 @@ func (s *source) DependenciesOf(o *object.Object) []object.Ref {
 		case ok && r.namespaced:
 			ref.GVK = r.kind
 		case ok:
-			ref.GVK, ref.Namespace = r.kind, ""
+			ref.GVK = r.kind
+			ref.Namespace = ""
 		case ref.GVK.Kind == "":
 			ref.GVK.Kind = d.Field
 		}
@@ -84,7 +85,8 @@ type place struct {
 // Read implements graph.Source. It reads objects one by one, or lists their resource if that takes
 // fewer requests.
 func (s *source) Read(ctx context.Context, refs []object.Ref) ([]graph.Found, error) {
-	found, places := make([]graph.Found, len(refs)), map[place][]int{}
+	found := make([]graph.Found, len(refs))
+	places := map[place][]int{}
 	for i, ref := range refs {
 		_, served := s.kinds[ref.GVK]
 		switch known := s.earlier[ref]; {
@@ -163,11 +165,13 @@ func (s *source) readAll(
 			if !ok {
 				continue
 			}
-			if found[i].Object, err = object.FromMap(item.Object); err != nil {
+			found[i].Object, err = object.FromMap(item.Object)
+			if err != nil {
 				found[i].Unknown = err.Error()
 			}
 		}
-		if options.Continue = page.GetContinue(); options.Continue == "" {
+		options.Continue = page.GetContinue()
+		if options.Continue == "" {
 			return nil
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hookloop/hookloop/internal/sleep"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/top"
+	"github.com/hookloop/hookloop/internal/sleep"
 	"k8s.io/utils/clock"
 )
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookloop/hookloop/internal/lastsync"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/top"
+	"github.com/hookloop/hookloop/internal/lastsync"
 	"k8s.io/client-go/rest"
 )
 

@@ -8,9 +8,9 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/change"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/inspect"
+	"github.com/hookloop/hookloop/engine/change"
+	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/jaeger"
 	"github.com/hookloop/hookloop/internal/lastsync"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,7 +47,8 @@ func NewTracer(ctx context.Context, t Target, o TraceOptions) (*Tracer, error) {
 		return nil, err
 	}
 	tracer := &Tracer{reader: r, TraceOptions: o}
-	if tracer.engines, err = newEngines(o.Engine, r.index.config); err != nil {
+	tracer.engines, err = newEngines(o.Engine, r.index.config)
+	if err != nil {
 		return nil, err
 	}
 	if o.Jaeger != "" {
@@ -98,7 +99,8 @@ func (t *Tracer) report(ctx context.Context, root *object.Object) (*inspect.Repo
 		return nil, err
 	}
 	r := &inspect.Report{Graph: g, Change: t.change(root), LastSyncs: []lastsync.Sync{}}
-	if r.LastSyncs, err = t.lastSyncs(ctx, root.UID()); err != nil {
+	r.LastSyncs, err = t.lastSyncs(ctx, root.UID())
+	if err != nil {
 		r.SyncsUnknown = err.Error()
 	}
 	if t.spans == nil || r.Change.TraceID == "" {

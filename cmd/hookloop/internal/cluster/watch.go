@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/inspect"
+	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/lastsync"
 	"github.com/hookloop/hookloop/internal/sleep"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,7 +53,8 @@ func (t *Tracer) Watch(ctx context.Context, draw func(*inspect.Report, error) er
 	failed := false
 	for {
 		now, err := t.next(ctx)
-		before, drawn := failed, true
+		before := failed
+		drawn := true
 		failed = err != nil
 		switch {
 		case ctx.Err() != nil:
@@ -202,7 +203,8 @@ func (x *index) follow(ctx context.Context, following *sync.WaitGroup, events *e
 				if !sleep.For(ctx.Done(), clock.RealClock{}, retryInterval) {
 					return
 				}
-				if version, _ = x.list(ctx, r); version == "" {
+				version, _ = x.list(ctx, r)
+				if version == "" {
 					version = "1" // the watch reports that it is too old, or works again
 				}
 				events.add(event{all: true})

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/rbac"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/catalog"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/rbac"
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"

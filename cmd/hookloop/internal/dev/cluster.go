@@ -74,9 +74,11 @@ func connect(ctx context.Context, o *Options) (*cluster, error) {
 
 // newCluster makes the clients of a cluster.
 func newCluster(config *rest.Config, name string, o *Options) (c *cluster, err error) {
-	config.UserAgent, config.QPS = "hookloop-dev/"+o.Version, -1
+	config.UserAgent = "hookloop-dev/" + o.Version
+	config.QPS = -1
 	c = &cluster{config: config, context: name}
-	if c.client, err = dynamic.NewForConfig(config); err != nil {
+	c.client, err = dynamic.NewForConfig(config)
+	if err != nil {
 		return nil, err
 	}
 	c.typed, err = kubernetes.NewForConfig(config)

@@ -1,10 +1,10 @@
 package dev
 
 import (
-	"github.com/hookloop/hookloop/engine"
 	"context"
 	"errors"
 	"flag"
+	"github.com/hookloop/hookloop/engine"
 	"io"
 	"os"
 	"regexp"
@@ -57,7 +57,8 @@ func playSession(t *testing.T, o *observer) {
 	}
 	update := func(verb string, from, to *object.Object, why string) engine.Write {
 		w := at(to, verb, why)
-		w.Before, w.After = from, to
+		w.Before = from
+		w.After = to
 		return w
 	}
 	key := hook.ParentKey(web.Ref())
@@ -70,22 +71,28 @@ func playSession(t *testing.T, o *observer) {
 		},
 	}
 	o.Synced(s)
-	s.Causes, s.CauseCount = []engine.Cause{
+	s.Causes = []engine.Cause{
 		{Kind: engine.CauseChild, Ref: secret("x").Ref(), Deleted: true}, {Kind: engine.CauseTrigger, Reason: "order 7"},
-	}, 5
+	}
+	s.CauseCount = 5
 	s.Writes = []engine.Write{
 		update("update", deployment("1", "a", ""), deployment("2", "b", `,"env":[{"name":"A"}]`), "spec.replicas: 1 → 2"),
 		update("update", secret("b25l"), secret("dHdv"), "data.password: b25l → dHdv"),
 		at(web, "delete", "no longer desired"),
 	}
 	o.Synced(s)
-	s.Causes, s.CauseCount, s.Writes, s.Retry = []engine.Cause{{Kind: engine.CauseRetry}}, 1, nil, true
+	s.Causes = []engine.Cause{{Kind: engine.CauseRetry}}
+	s.CauseCount = 1
+	s.Writes = nil
+	s.Retry = true
 	s.Result, s.Err = "HookFailed", errors.New("sync http://127.0.0.1:1: status 500:\nKeyError")
 	o.Synced(s)
 	o.Synced(s) // only JSON has the same fault again
 	refused := at(deployment("1", "a", ""), "create", "desired, not there")
 	refused.Err = errors.New("create Deployment: forbidden")
-	s.Result, s.Err, s.Writes = "Forbidden", refused.Err, []engine.Write{refused}
+	s.Result = "Forbidden"
+	s.Err = refused.Err
+	s.Writes = []engine.Write{refused}
 	o.Synced(s)
 	o.hookDown.Store(true) // printed neither as a sync nor as a condition
 	s.Result = string(hook.Unreachable)
@@ -228,7 +235,8 @@ func TestStdinIsReadOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &session{Options: &Options{Files: []string{"-"}}}
-	if s.stdin, err = s.readStdin(); err != nil {
+	s.stdin, err = s.readStdin()
+	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

@@ -41,7 +41,8 @@ var repeatedAnnotations = []string{
 // differences returns the fields in which two versions of an object differ, in the order of their
 // paths: those of the status if it was written, else all others. Values of Secrets are hidden.
 func differences(before, after *object.Object, status bool) []change {
-	from, to := content(before, status), content(after, status)
+	from := content(before, status)
+	to := content(after, status)
 	d := differ{secret: isSecret(before) || isSecret(after)}
 	d.compare("", from, to)
 	return d.changes
@@ -113,7 +114,8 @@ func (d *differ) compare(path string, before, after any) {
 
 // compareConditions compares two conditions by status, reason and message.
 func (d *differ) compareConditions(path string, before, after any) {
-	from, to := condition(before), condition(after)
+	from := condition(before)
+	to := condition(after)
 	if from != to {
 		d.changes = append(d.changes, change{Path: path, Before: from, After: to})
 	}
@@ -180,10 +182,12 @@ func bothKeyed(before, after any) (from, to map[string]any, ok bool) {
 		return nil, nil, false
 	}
 	for _, key := range []string{"name", "type", "uid"} {
-		if from, ok = keyed(first, key); !ok {
+		from, ok = keyed(first, key)
+		if !ok {
 			continue
 		}
-		if to, ok = keyed(second, key); ok {
+		to, ok = keyed(second, key)
+		if ok {
 			return from, to, true
 		}
 	}
@@ -239,7 +243,8 @@ func format(value any) string {
 
 // shortened cuts a text.
 func shortened(text string, limit int) string {
-	if text = strings.ToValidUTF8(text, "�"); len(text) <= limit {
+	text = strings.ToValidUTF8(text, "�")
+	if len(text) <= limit {
 		return text
 	}
 	return strings.ToValidUTF8(text[:limit], "") + "…"

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
+	"github.com/hookloop/hookloop/engine/hook"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -141,7 +141,8 @@ func (o *Options) ignored(path string) bool {
 func (o *Options) isManifest(path string) bool {
 	extension := filepath.Ext(path)
 	return slices.ContainsFunc(o.Files, func(file string) bool {
-		file, path := absolute(file), absolute(path)
+		file = absolute(file)
+		path := absolute(path)
 		return file == path ||
 			file == filepath.Dir(path) && slices.Contains([]string{".yaml", ".yml", ".json"}, extension)
 	})

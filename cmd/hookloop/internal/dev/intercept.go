@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/filewatch"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/filewatch"
 	"github.com/hookloop/hookloop/internal/sleep"
 	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -75,7 +75,8 @@ func (s *session) intercept(ctx context.Context) error {
 	case !found || namespace == "" || account == "":
 		return usagef("--service-account: got %q, expected NAMESPACE/NAME", s.Gateway.ServiceAccount)
 	}
-	if s.cluster, err = connect(ctx, s.Options); err != nil {
+	s.cluster, err = connect(ctx, s.Options)
+	if err != nil {
 		return err
 	}
 	s.print.notef("cluster %q at %s", s.cluster.context, s.cluster.config.Host)

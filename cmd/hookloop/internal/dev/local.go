@@ -36,7 +36,8 @@ func (s *session) local(ctx context.Context) (err error) {
 	if err := s.showKubectl(plane); err != nil {
 		return err
 	}
-	if s.cluster, err = newCluster(plane.Admin(), "local", s.Options); err != nil {
+	s.cluster, err = newCluster(plane.Admin(), "local", s.Options)
+	if err != nil {
 		return err
 	}
 	ctx, stop := whileRunning(ctx, plane.APIServer, plane.Etcd)

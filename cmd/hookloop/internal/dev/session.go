@@ -1,11 +1,11 @@
 package dev
 
 import (
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/overlay"
-	"github.com/hookloop/hookloop/engine"
 	"context"
 	"errors"
 	"fmt"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/overlay"
+	"github.com/hookloop/hookloop/engine"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,16 +63,19 @@ func Run(ctx context.Context, o Options) error {
 	}
 	s.observer.records = o.Cleanup
 	var err error
-	if s.stdin, err = o.readStdin(); err != nil {
+	s.stdin, err = o.readStdin()
+	if err != nil {
 		return err
 	}
-	if s.declared, err = s.read(); err != nil {
+	s.declared, err = s.read()
+	if err != nil {
 		return err
 	}
 	if o.Local {
 		return s.local(ctx)
 	}
-	if s.cluster, err = connect(ctx, &o); err != nil {
+	s.cluster, err = connect(ctx, &o)
+	if err != nil {
 		return err
 	}
 	return s.develop(ctx)
@@ -236,12 +239,19 @@ func (s *session) run(ctx context.Context) error {
 // config is the configuration of the engine.
 func (s *session) config(declared server.Declared) server.Config {
 	c := server.DefaultConfig()
-	c.Version, c.Rest, c.ClientQPS = s.Version, s.cluster.config, -1
-	c.MetricsAddress, c.HealthAddress = "0", "0"
-	c.Declared, c.Observer = declared, s.observer
-	c.Log.Output, c.Log.Level = discard{}, "error"
+	c.Version = s.Version
+	c.Rest = s.cluster.config
+	c.ClientQPS = -1
+	c.MetricsAddress = "0"
+	c.HealthAddress = "0"
+	c.Declared = declared
+	c.Observer = s.observer
+	c.Log.Output = discard{}
+	c.Log.Level = "error"
 	if s.Verbose {
-		c.Log.Output, c.Log.Level, c.Log.Encoder = &hookOutput{printer: s.print}, "info", "console"
+		c.Log.Output = &hookOutput{printer: s.print}
+		c.Log.Level = "info"
+		c.Log.Encoder = "console"
 	}
 	return c
 }
@@ -253,7 +263,7 @@ type discard struct{}
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
 // watched are the files of the hook and of the controllers.
-func (s *session) watched() filewatch.Settings {
+func (s *session) watched() filewatch.Config {
 	paths := slices.Clone(s.Watch)
 	if len(paths) == 0 && len(s.Command) > 0 {
 		paths = []string{"."}
@@ -263,7 +273,7 @@ func (s *session) watched() filewatch.Settings {
 			paths = append(paths, file)
 		}
 	}
-	return filewatch.Settings{
+	return filewatch.Config{
 		Paths: paths, Recursive: true, Ignore: s.ignored,
 		Changed: func(paths []string) {
 			select {

@@ -17,8 +17,10 @@ func TestReplacedAbove(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	changed, begun, ended := make(chan struct{}, 1), make(chan struct{}), make(chan error, 1)
-	s := Settings{Paths: []string{path}, Changed: func([]string) {
+	changed := make(chan struct{}, 1)
+	begun := make(chan struct{})
+	ended := make(chan error, 1)
+	s := Config{Paths: []string{path}, Changed: func([]string) {
 		select {
 		case changed <- struct{}{}:
 		default: // reported already

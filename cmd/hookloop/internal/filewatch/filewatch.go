@@ -29,8 +29,8 @@ const (
 	checkInterval = 10 * time.Second
 )
 
-// Settings configure Watch.
-type Settings struct {
+// Config configure Watch.
+type Config struct {
 	// Paths are files and folders. A file or a folder may be replaced, or come later, and so may each
 	// symbolic link on the way to it. The path itself is then reported.
 	Paths []string
@@ -45,7 +45,7 @@ type Settings struct {
 // watch is one running watch. All paths in it, except those of the settings, are absolute and
 // without symbolic links.
 type watch struct {
-	Settings
+	Config
 	notify  *fsnotify.Watcher
 	check   time.Duration
 	targets []*target
@@ -55,12 +55,12 @@ type watch struct {
 
 // Watch watches until ctx is done; then it returns nil. Begun is called when no change can be
 // missed any more; it may be nil.
-func Watch(ctx context.Context, s Settings, begun func()) error {
+func Watch(ctx context.Context, s Config, begun func()) error {
 	return watchEvery(ctx, checkInterval, s, begun)
 }
 
 // watchEvery is Watch with an interval between checks.
-func watchEvery(ctx context.Context, check time.Duration, s Settings, begun func()) error {
+func watchEvery(ctx context.Context, check time.Duration, s Config, begun func()) error {
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watch files: %w", err)
@@ -69,7 +69,7 @@ func watchEvery(ctx context.Context, check time.Duration, s Settings, begun func
 	if s.Ignore == nil {
 		s.Ignore = func(string) bool { return false }
 	}
-	w := &watch{Settings: s, notify: notify, check: check, watched: map[string]fs.FileInfo{}}
+	w := &watch{Config: s, notify: notify, check: check, watched: map[string]fs.FileInfo{}}
 	for _, path := range s.Paths {
 		if err := w.add(filepath.Clean(path)); err != nil {
 			return fmt.Errorf("watch %s: %w", path, err)
@@ -107,15 +107,18 @@ func (w *watch) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case event := <-w.notify.Events:
-			if paths, err = w.changes(event); err != nil {
+			paths, err = w.changes(event)
+			if err != nil {
 				return fmt.Errorf("watch %s: %w", event.Name, err)
 			}
 		case <-ticker.C:
-			if paths, err = w.moved(); err != nil {
+			paths, err = w.moved()
+			if err != nil {
 				return fmt.Errorf("watch files: %w", err)
 			}
 		case err = <-w.notify.Errors:
-			if paths, err = w.lost(err); err != nil {
+			paths, err = w.lost(err)
+			if err != nil {
 				return fmt.Errorf("watch files: %w", err)
 			}
 		case <-timer.C:

@@ -17,10 +17,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const deadline = time.Minute
 
 // begin watches in the background, and returns the bursts.
-func begin(t *testing.T, s filewatch.Settings) <-chan []string {
+func begin(t *testing.T, s filewatch.Config) <-chan []string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	bursts, begun, ended := make(chan []string, 10), make(chan struct{}), make(chan error, 1)
+	bursts := make(chan []string, 10)
+	begun := make(chan struct{})
+	ended := make(chan error, 1)
 	s.Changed = func(paths []string) { bursts <- paths }
 	go func() { ended <- filewatch.Watch(ctx, s, func() { close(begun) }) }()
 	t.Cleanup(func() {
@@ -74,7 +76,7 @@ func place(t *testing.T, path string) {
 func TestRecursive(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "node_modules", "old.js"))
-	bursts := begin(t, filewatch.Settings{
+	bursts := begin(t, filewatch.Config{
 		Paths: []string{dir}, Recursive: true,
 		Ignore: func(path string) bool { return filepath.Base(path) == "node_modules" },
 	})
@@ -98,9 +100,10 @@ func TestRecursive(t *testing.T) {
 // TestFile reports that a file is replaced, as editors do, and none of its neighbours.
 func TestFile(t *testing.T) {
 	dir := t.TempDir()
-	file, other := filepath.Join(dir, "controller.yaml"), filepath.Join(dir, "other")
+	file := filepath.Join(dir, "controller.yaml")
+	other := filepath.Join(dir, "other")
 	write(t, file)
-	bursts := begin(t, filewatch.Settings{Paths: []string{file}})
+	bursts := begin(t, filewatch.Config{Paths: []string{file}})
 	write(t, other)
 	if err := os.Rename(other, file); err != nil {
 		t.Fatal(err)
@@ -122,7 +125,7 @@ func TestMountedConfigMap(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	bursts := begin(t, filewatch.Settings{Paths: []string{file}})
+	bursts := begin(t, filewatch.Config{Paths: []string{file}})
 	if err := os.Symlink("..2", filepath.Join(dir, "..data_tmp")); err != nil {
 		t.Fatal(err)
 	}

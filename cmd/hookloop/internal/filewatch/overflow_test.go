@@ -17,7 +17,7 @@ func TestOverflow(t *testing.T) {
 	faults <- fsnotify.ErrEventOverflow
 	var got []string
 	w := &watch{
-		Settings: Settings{Paths: []string{"b", "a"}, Changed: func(paths []string) {
+		Config: Config{Paths: []string{"b", "a"}, Changed: func(paths []string) {
 			got = paths
 			cancel()
 		}},

@@ -40,12 +40,16 @@ func (t *target) name(path string) string {
 // follow finds the file or the folder to which a target leads, and watches what may change it. It
 // reports whether it is another one than before.
 func (w *watch) follow(t *target) (moved bool, err error) {
-	before, known := t.real, t.info
-	if t.real, err = w.resolve(t); err != nil {
+	before := t.real
+	known := t.info
+	t.real, err = w.resolve(t)
+	if err != nil {
 		return false, err
 	}
-	if t.info, err = os.Lstat(t.real); err != nil { // missing, or gone again
-		t.real, t.info = "", nil
+	t.info, err = os.Lstat(t.real)
+	if err != nil { // missing, or gone again
+		t.real = ""
+		t.info = nil
 	}
 	moved = t.real != before || t.info != nil && !os.SameFile(t.info, known)
 	if moved {
@@ -55,15 +59,18 @@ func (w *watch) follow(t *target) (moved bool, err error) {
 	if t.info == nil || !t.info.IsDir() || t.folders[t.real] {
 		return moved, nil
 	}
-	if err = w.addTree(t, t.real); err != nil {
-		t.real, t.info = "", nil // the next check tries again
+	err = w.addTree(t, t.real)
+	if err != nil {
+		t.real = ""
+		t.info = nil // the next check tries again
 	}
 	return moved, err
 }
 
 // followAgain is follow after the start: a folder that cannot be read counts as one that is gone.
 func (w *watch) followAgain(t *target) (moved bool, err error) {
-	if moved, err = w.follow(t); passable(err) {
+	moved, err = w.follow(t)
+	if passable(err) {
 		return moved, nil
 	}
 	return moved, err
@@ -73,12 +80,15 @@ func (w *watch) followAgain(t *target) (moved bool, err error) {
 // the folders of the entries that may be replaced: of symbolic links, of the last entry, and of the
 // first one that is missing.
 func (w *watch) resolve(t *target) (string, error) {
-	t.entries, t.parents = map[string]bool{}, map[string]bool{}
+	t.entries = map[string]bool{}
+	t.parents = map[string]bool{}
 	full, err := filepath.Abs(t.path)
 	if err != nil {
 		return "", nil // the working folder is gone
 	}
-	at, rest, links := root(full), split(full), 0
+	at := root(full)
+	rest := split(full)
+	links := 0
 	for len(rest) > 0 {
 		name := rest[0]
 		rest = rest[1:]
@@ -99,10 +109,12 @@ func (w *watch) resolve(t *target) (string, error) {
 			continue
 		}
 		to, err := os.Readlink(entry)
-		if links++; err != nil || links > maxLinks {
+		links++
+		if err != nil || links > maxLinks {
 			return "", nil // an error: it was replaced, so that there is an event
 		}
-		if rest = slices.Concat(split(to), rest); filepath.IsAbs(to) {
+		rest = slices.Concat(split(to), rest)
+		if filepath.IsAbs(to) {
 			at = root(to)
 		}
 	}
@@ -124,7 +136,8 @@ func (w *watch) look(t *target, entry string, last bool) (fs.FileInfo, error) {
 	} else if !passable(err) || last && info != nil && info.Mode().IsRegular() {
 		return nil, err
 	}
-	if info, err = os.Lstat(entry); err != nil {
+	info, err = os.Lstat(entry)
+	if err != nil {
 		return nil, nil
 	}
 	return info, nil

@@ -194,7 +194,7 @@ func TestReplaced(t *testing.T) {
 				} else {
 					c.before(t, in)
 				}
-				bursts := begin(t, filewatch.Settings{Paths: []string{in(c.path)}, Recursive: recursive})
+				bursts := begin(t, filewatch.Config{Paths: []string{in(c.path)}, Recursive: recursive})
 				c.replace(t, in)
 				await(t, bursts, in(c.path))
 				awaitWrites(t, bursts, in(c.later))
@@ -208,7 +208,7 @@ func TestRecursiveLink(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a", "lib", "old.py"))
 	link(t, "a", filepath.Join(dir, "link"))
-	bursts := begin(t, filewatch.Settings{Paths: []string{filepath.Join(dir, "link")}, Recursive: true})
+	bursts := begin(t, filewatch.Config{Paths: []string{filepath.Join(dir, "link")}, Recursive: true})
 	write(t, filepath.Join(dir, "a", "lib", "new.py"))
 	await(t, bursts, filepath.Join(dir, "link", "lib", "new.py"))
 }
@@ -217,7 +217,7 @@ func TestRecursiveLink(t *testing.T) {
 func TestRelativePath(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, filepath.Join("d", "f"))
-	bursts := begin(t, filewatch.Settings{Paths: []string{"./d", "."}})
+	bursts := begin(t, filewatch.Config{Paths: []string{"./d", "."}})
 	write(t, filepath.Join("d", "f"))
 	await(t, bursts, filepath.Join("d", "f"))
 	write(t, "g")

@@ -81,7 +81,8 @@ type text struct {
 // draw draws a node and what it owns. An object with several owners is drawn once with what it
 // owns, and named below the others.
 func (t *text) draw(i int, knot, below string) {
-	n, again := t.graph.Nodes[i], t.drawn[i]
+	n := t.graph.Nodes[i]
+	again := t.drawn[i]
 	t.drawn[i] = true
 	line := knot + n.label(t.graph.Nodes[0]) + t.style.Line(n)
 	if names := t.graph.names(i, DependsOn); len(names) > 0 {

@@ -5,9 +5,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/readiness"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/printable"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/readiness"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )

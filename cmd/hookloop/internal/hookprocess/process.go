@@ -156,14 +156,16 @@ func (p *Process) start(address string) error {
 	if err != nil {
 		return fmt.Errorf("hook %q: %w", p.spec.Command[0], err)
 	}
-	if p.group, err = newGroup(); err != nil {
+	p.group, err = newGroup()
+	if err != nil {
 		return err
 	}
 	p.command = exec.Command(path, p.spec.Command[1:]...) //nolint:gosec // the user's own command
 	p.command.Dir = p.spec.Dir
 	p.command.Env = append(os.Environ(), "HOOKLOOP_HOOK_LISTEN="+address, "PORT="+port)
 	p.command.Env = append(p.command.Env, p.spec.Env...)
-	p.command.Stdout, p.command.Stderr = p.output, p.output
+	p.command.Stdout = p.output
+	p.command.Stderr = p.output
 	p.command.SysProcAttr = p.group.member()
 	p.command.WaitDelay = stopTimeout // a descendant in another group keeps the output open
 	if err := p.command.Start(); err != nil {
@@ -184,7 +186,8 @@ func (p *Process) await(ctx context.Context, own string, taken []string) error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
-		if p.address = p.found(ctx, own); p.address != "" {
+		p.address = p.found(ctx, own)
+		if p.address != "" {
 			return nil
 		}
 		select {

@@ -30,7 +30,8 @@ spec:
 `
 
 func TestRedirect(t *testing.T) {
-	controller, want := parse(t, declaredHooks), parse(t, redirectedHooks)
+	controller := parse(t, declaredHooks)
+	want := parse(t, redirectedHooks)
 	addresses := map[string]bool{}
 	for _, a := range hookprocess.Declared(controller) {
 		addresses[a] = true

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/graph"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/readiness"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/terminal"
 	"github.com/hookloop/hookloop/internal/jaeger"
 	"github.com/hookloop/hookloop/internal/lastsync"
 	"github.com/hookloop/hookloop/internal/printable"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/readiness"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/terminal"
 )
 
 // Report describes an object.
@@ -122,7 +122,8 @@ func (r *Report) syncs(b *strings.Builder, now time.Time, paint terminal.Paint) 
 
 // sync draws one sync.
 func (r *Report) sync(b *strings.Builder, s lastsync.Sync, now time.Time, paint terminal.Paint) {
-	color, subject := terminal.Good, s.Controller
+	color := terminal.Good
+	subject := s.Controller
 	if s.Failed {
 		color = terminal.Bad
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/graph"
-	"github.com/hookloop/hookloop/internal/lastsync"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/terminal"
+	"github.com/hookloop/hookloop/internal/lastsync"
 )
 
 // TestTextsOfOthers draws what a Pod with the label of an engine may answer.

@@ -25,11 +25,13 @@ type document struct {
 
 // parse adds the objects of a file.
 func (s *Set) parse(file string, data []byte, l *limits) error {
-	if l.marks -= marks(data); l.marks < 0 {
+	l.marks -= marks(data)
+	if l.marks < 0 {
 		return faultf(Position{File: file}, "the files have more than %d fields and items, expected less", maxMarks)
 	}
 	for _, d := range split(file, data) {
-		if l.documents--; l.documents < 0 {
+		l.documents--
+		if l.documents < 0 {
 			return faultf(Position{file, d.above + 1, 1},
 				"the files have more than %d documents, expected less", maxDocuments)
 		}
@@ -56,7 +58,9 @@ func marks(data []byte) (n int) {
 // split cuts a file at its lines "---", as kubectl does.
 func split(file string, data []byte) []document {
 	var documents []document
-	start, line, first := 0, 0, 0
+	start := 0
+	line := 0
+	first := 0
 	for at := 0; at < len(data); line++ {
 		end := at + bytes.IndexByte(data[at:], '\n') + 1
 		if end == at {
@@ -64,7 +68,8 @@ func split(file string, data []byte) []document {
 		}
 		if isSeparator(data[at:end]) && at > start {
 			documents = append(documents, document{file, first, data[start:at]})
-			start, first = at, line
+			start = at
+			first = line
 		}
 		at = end
 	}
@@ -96,7 +101,8 @@ func (d document) objects(l *limits) ([]*Object, error) {
 	}
 	text := d.text
 	if !json.Valid(text) {
-		if text, err = kyaml.YAMLToJSON(text); err != nil {
+		text, err = kyaml.YAMLToJSON(text)
+		if err != nil {
 			return nil, d.syntax(err)
 		}
 	}
@@ -126,7 +132,8 @@ func (d document) items(list *Object, items []json.RawMessage, version, kind str
 	for i, item := range items {
 		_, n, _ := step(list.node, "items")
 		_, n, _ = step(resolve(n), fmt.Sprintf("[%d]", i))
-		if n = resolve(n); n.Kind != yaml.MappingNode {
+		n = resolve(n)
+		if n.Kind != yaml.MappingNode {
 			return nil, list.Errorf(fmt.Sprintf("items[%d]", i), "got %s, expected an object", kindOf(n))
 		}
 		common := ""
@@ -171,10 +178,12 @@ var lineOf = regexp.MustCompile(`(?s)^.*?line (\d+): (.*)$`)
 
 // syntax adds the file and its line to an error of a YAML parser.
 func (d document) syntax(err error) error {
-	text, at := strings.TrimPrefix(err.Error(), "yaml: "), Position{File: d.file, Line: d.above + 1}
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	at := Position{File: d.file, Line: d.above + 1}
 	if found := lineOf.FindStringSubmatch(text); found != nil {
 		line, _ := strconv.Atoi(found[1])
-		at.Line, text = d.above+line, found[2]
+		at.Line = d.above + line
+		text = found[2]
 	} else if n := d.unprintable(); n >= 0 {
 		before := d.text[:n]
 		at.Line += bytes.Count(before, []byte("\n"))

@@ -41,14 +41,17 @@ func (p Position) Compare(other Position) int {
 // the field is absent, At returns the position of the innermost present field on the path;
 // an empty path is the object itself.
 func (o *Object) At(path string) Position {
-	at, value := o.node, o.node
+	at := o.node
+	value := o.node
 	rest := strings.TrimPrefix(path, ".")
 	for rest != "" {
 		place, next, after := step(resolve(value), rest)
 		if place == nil {
 			break
 		}
-		at, value, rest = place, next, after
+		at = place
+		value = next
+		rest = after
 	}
 	return o.position(at)
 }
@@ -93,12 +96,17 @@ func stepInto(n *yaml.Node, path string) (at, value *yaml.Node, rest string) {
 		key := n.Content[i]
 		if key.Tag == mergeTag {
 			if a, v, r := stepMerged(resolve(n.Content[i+1]), path); a != nil && longest < 0 {
-				at, value, rest = a, v, r
+				at = a
+				value = v
+				rest = r
 			}
 			continue
 		}
 		if after, ok := cutName(path, key.Value); ok && len(key.Value) > longest {
-			longest, at, value, rest = len(key.Value), key, n.Content[i+1], after
+			longest = len(key.Value)
+			at = key
+			value = n.Content[i+1]
+			rest = after
 		}
 	}
 	return at, value, rest
@@ -111,7 +119,8 @@ func stepMerged(n *yaml.Node, path string) (at, value *yaml.Node, rest string) {
 	}
 	for _, item := range n.Content {
 		if m := resolve(item); n.Kind == yaml.SequenceNode && m.Kind == yaml.MappingNode {
-			if at, value, rest = stepInto(m, path); at != nil {
+			at, value, rest = stepInto(m, path)
+			if at != nil {
 				return at, value, rest
 			}
 		}

@@ -59,7 +59,8 @@ func ReadAll(stdin io.Reader, paths ...string) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	set, limits := &Set{paths: paths}, newLimits()
+	set := &Set{paths: paths}
+	limits := newLimits()
 	for _, source := range sources {
 		data, err := source.read(stdin, limits)
 		if err == nil {

@@ -151,7 +151,8 @@ func (s source) read(stdin io.Reader, l *limits) ([]byte, error) {
 	if err != nil {
 		return nil, failed(s.name, err)
 	}
-	if l.bytes -= len(data); l.bytes < 0 {
+	l.bytes -= len(data)
+	if l.bytes < 0 {
 		return nil, faultf(Position{File: s.name}, "the files have more than %d MiB in total, expected less", MaxBytes>>20)
 	}
 	return bytes.TrimPrefix(data, []byte("\ufeff")), nil

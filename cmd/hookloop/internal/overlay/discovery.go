@@ -148,7 +148,8 @@ func answer(response *http.Response, document any) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
+	response.Body = io.NopCloser(bytes.NewReader(data))
+	response.ContentLength = int64(len(data))
 	response.Header.Set("Content-Length", strconv.Itoa(len(data)))
 	response.Header.Del("ETag")
 	return response, nil

@@ -70,7 +70,7 @@ func (f files) Follow(ctx context.Context, replace func([]*unstructured.Unstruct
 			log.Info("the controllers were read again", "changed", paths)
 		}
 	}
-	return filewatch.Watch(ctx, filewatch.Settings{Paths: f.paths, Changed: changed},
+	return filewatch.Watch(ctx, filewatch.Config{Paths: f.paths, Changed: changed},
 		func() { changed(nil) }) // they may have changed before the watch began
 }
 
@@ -96,4 +96,3 @@ func (f files) read(replace func([]*unstructured.Unstructured) error) error {
 	}
 	return replace(all)
 }
-

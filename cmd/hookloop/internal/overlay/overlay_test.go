@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/overlay"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/internal/memapi"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/overlay"
 	"github.com/hookloop/hookloop/manifests"
 	"go.uber.org/goleak"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"

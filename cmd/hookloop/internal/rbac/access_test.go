@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/rbac"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/rbac"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,7 +49,8 @@ func TestRoles(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			test.Name, test.Account = "mine", account
+			test.Name = "mine"
+			test.Account = account
 			a := rights(t, test.Options, test.file)
 			var got bytes.Buffer
 			if err := a.WriteYAML(&got); err != nil {

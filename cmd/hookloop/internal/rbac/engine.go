@@ -42,9 +42,11 @@ func (a *Access) engine(found []*manifests.Controller) error {
 		if err := yaml.Unmarshal(document, &role); err != nil {
 			return fmt.Errorf("embedded role: %w", err)
 		}
-		to, namespace := engine, ""
+		to := engine
+		namespace := ""
 		if role.Kind == "Role" {
-			to, namespace = election, a.options.Account.Namespace
+			to = election
+			namespace = a.options.Account.Namespace
 		}
 		for _, rule := range role.Rules {
 			a.engineRule(rule, grant{part: to, namespace: namespace}, found)
@@ -69,7 +71,10 @@ func (a *Access) engineRule(rule rbacv1.PolicyRule, at grant, found []*manifests
 			}
 		}
 		g := at
-		g.group, g.resource, g.names, g.verbs = rule.APIGroups[0], resource, rule.ResourceNames, rule.Verbs
+		g.group = rule.APIGroups[0]
+		g.resource = resource
+		g.names = rule.ResourceNames
+		g.verbs = rule.Verbs
 		base := strings.NewReplacer("decorator", "composite", "map", "composite").Replace(resource)
 		if why := uses[resource]; why != "" {
 			g.why = []string{why}

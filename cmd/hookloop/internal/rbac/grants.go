@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/catalog"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/catalog"
 	"github.com/hookloop/hookloop/engine/rights"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -142,7 +142,8 @@ func (a *Access) controller(c *manifests.Controller, known *catalog.Catalog) {
 		Kind: c.Kind().ControllerKind, Finalizes: c.Hooks()[hook.Finalize] != nil,
 		ServerSide: a.options.ServerSide, OwnerPermission: a.options.OwnerPermission,
 	}
-	clusterScoped, namespacedInput := false, false
+	clusterScoped := false
+	namespacedInput := false
 	for _, use := range c.Uses() {
 		r, found := known.Resource(use.Rule)
 		if !found {

@@ -39,7 +39,8 @@ func (a *Access) roles() []*role {
 
 // add adds the rule of a grant, or its resource to the last rule if that is the same otherwise.
 func (r *role) add(g *grant) {
-	why, last := strings.Join(g.why, ", "), len(r.rules)-1
+	why := strings.Join(g.why, ", ")
+	last := len(r.rules) - 1
 	if last >= 0 && r.comments[last] == why && r.rules[last].APIGroups[0] == g.group &&
 		slices.Equal(r.rules[last].Verbs, g.verbs) && slices.Equal(r.rules[last].ResourceNames, g.names) {
 		r.rules[last].Resources = append(r.rules[last].Resources, g.resource)
@@ -62,7 +63,8 @@ func (a *Access) header(g *grant) map[string]any {
 	kind := "ClusterRole"
 	switch {
 	case g.namespace != "":
-		kind, metadata["namespace"] = "Role", g.namespace
+		kind = "Role"
+		metadata["namespace"] = g.namespace
 	case !a.options.Engine:
 		metadata["labels"] = map[string]string{rights.AggregateLabel: "true"}
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/readiness"
+	"github.com/hookloop/hookloop/engine/object"
 	"sigs.k8s.io/yaml"
 )
 

@@ -37,7 +37,8 @@ func syncNote(_ context.Context, q *hook.SyncRequest) (*hook.SyncResponse, error
 	_, observed := q.Children["ConfigMap.v1"][q.Parent.Name]
 	ready := hook.Condition{Type: "Ready", Status: hook.ConditionFalse, Reason: "Starting"}
 	if observed {
-		ready.Status, ready.Reason = hook.ConditionTrue, "Written"
+		ready.Status = hook.ConditionTrue
+		ready.Reason = "Written"
 	}
 	return &hook.SyncResponse{
 		Status: map[string]any{"length": len(n.Spec.Text)}, Conditions: []hook.Condition{ready},

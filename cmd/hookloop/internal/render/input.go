@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -37,10 +37,12 @@ func (in *input) all() []*manifests.Object {
 func newInput(set *manifests.Set) (*input, error) {
 	in := &input{}
 	var err error
-	if in.controllers, err = set.Controllers(); err != nil {
+	in.controllers, err = set.Controllers()
+	if err != nil {
 		return nil, err
 	}
-	if in.crds, err = set.CRDs(); err != nil {
+	in.crds, err = set.CRDs()
+	if err != nil {
 		return nil, err
 	}
 	first := map[object.Ref]*manifests.Object{}

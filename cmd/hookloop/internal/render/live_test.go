@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/internal/memapi"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/render"
+	"github.com/hookloop/hookloop/internal/memapi"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -148,7 +148,8 @@ func TestLive(t *testing.T) {
 	}, c.requests); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	if result, err = c.live(t, bread); err != nil {
+	result, err = c.live(t, bread)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, writesOf(result)); diff != "" {

@@ -1,16 +1,16 @@
 package render
 
 import (
-	"github.com/hookloop/hookloop/engine"
 	"fmt"
+	"github.com/hookloop/hookloop/engine"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 )
 
 // patience is the number of failures of a parent, one after the other and without a write of any

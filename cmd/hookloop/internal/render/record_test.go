@@ -1,16 +1,16 @@
 package render
 
 import (
-	"github.com/hookloop/hookloop/engine"
 	"errors"
 	"fmt"
+	"github.com/hookloop/hookloop/engine"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/act"
+	"github.com/hookloop/hookloop/engine/object"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -50,7 +50,8 @@ func TestConflicts(t *testing.T) {
 		if done := r.synced(map[string][]subject{of.controller: {of}}); done != test.done {
 			t.Errorf("%s: the round is over: %t, want %t", test.name, done, test.done)
 		}
-		writes, faults := r.writes(), r.faults()
+		writes := r.writes()
+		faults := r.faults()
 		if len(writes) != test.writes || len(faults) != test.faults {
 			t.Errorf("%s: got the writes %v and the faults %q, want %d and %d", test.name, writes, faults, test.writes,
 				test.faults)

@@ -96,7 +96,8 @@ func parse(t *testing.T, o *render.Options, args []string, dir string) (format s
 		case "--timeout":
 			i++
 			var err error
-			if o.Timeout, err = time.ParseDuration(args[i]); err != nil {
+			o.Timeout, err = time.ParseDuration(args[i])
+			if err != nil {
 				t.Fatal(err)
 			}
 		case "-o":

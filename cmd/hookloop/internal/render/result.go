@@ -1,8 +1,8 @@
 package render
 
 import (
-	"github.com/hookloop/hookloop/engine"
 	"fmt"
+	"github.com/hookloop/hookloop/engine"
 	"maps"
 	"slices"
 	"strings"
@@ -152,7 +152,8 @@ func (r *record) writes() []Write {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := []Write{}
-	rounds, failed := map[subject]int{}, map[Write]bool{}
+	rounds := map[subject]int{}
+	failed := map[Write]bool{}
 	for _, s := range r.syncs {
 		of := subject{s.Controller, s.Key}
 		rounds[of]++
@@ -262,7 +263,8 @@ func eventsOf(after map[object.Ref]*unstructured.Unstructured) []Event {
 		}
 	}
 	slices.SortFunc(found, func(a, b *unstructured.Unstructured) int {
-		x, y := a.GetResourceVersion(), b.GetResourceVersion()
+		x := a.GetResourceVersion()
+		y := b.GetResourceVersion()
 		if len(x) != len(y) {
 			return len(x) - len(y)
 		}

@@ -1,21 +1,21 @@
 package render
 
 import (
-	ownOverlay "github.com/hookloop/hookloop/cmd/hookloop/internal/overlay"
-	"github.com/hookloop/hookloop/engine"
 	"context"
 	"errors"
 	"fmt"
+	ownOverlay "github.com/hookloop/hookloop/cmd/hookloop/internal/overlay"
+	"github.com/hookloop/hookloop/engine"
 	"io"
 	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/globallog"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/hookprocess"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/server"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,7 +74,8 @@ func (o *Options) world(ctx context.Context, in *input) (*world, error) {
 	var from *live
 	if o.Live != nil {
 		var err error
-		if from, err = newLive(o.Live); err != nil {
+		from, err = newLive(o.Live)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -108,7 +109,8 @@ func (o *Options) connect(ctx context.Context, in *input) (
 		return nil, nil, err
 	}
 	if len(o.Command) > 0 {
-		if child, err = hookprocess.Start(ctx, o.spec(declared)); err != nil {
+		child, err = hookprocess.Start(ctx, o.spec(declared))
+		if err != nil {
 			return nil, nil, err
 		}
 		address = child.Address()
@@ -185,10 +187,15 @@ func (o *Options) run(
 func (s *session) config(declared server.Declared) server.Config {
 	c := server.DefaultConfig()
 	c.Version, c.Rest, c.ClientQPS = s.Version, s.world.memory.Config(), -1
-	c.MetricsAddress, c.HealthAddress, c.PprofAddress = "0", "0", "0"
-	c.EventsQPS, c.EventsBurst = 1000, 10_000
+	c.MetricsAddress = "0"
+	c.HealthAddress = "0"
+	c.PprofAddress = "0"
+	c.EventsQPS = 1000
+	c.EventsBurst = 10_000
 	c.GracePeriod = time.Second
-	c.Declared, c.Observer, c.Steps = declared, s.record, s.work
+	c.Declared = declared
+	c.Observer = s.record
+	c.Steps = s.work
 	c.Log.Output = io.Discard
 	return c
 }
@@ -211,7 +218,8 @@ func (s *session) drive(ctx context.Context) (*Result, error) {
 	if err == nil && settled && s.Delete {
 		s.world.begin()
 		s.record.reset()
-		if err = s.deleteParents(ctx); err == nil {
+		err = s.deleteParents(ctx)
+		if err == nil {
 			settled, err = s.settle(ctx)
 		}
 	}

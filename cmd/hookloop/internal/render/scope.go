@@ -3,9 +3,9 @@ package render
 import (
 	"slices"
 
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 )
 
 // scope is the part of a cluster that controllers can see.

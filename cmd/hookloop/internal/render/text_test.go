@@ -1,10 +1,10 @@
 package render
 
 import (
-	"github.com/hookloop/hookloop/engine"
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"github.com/hookloop/hookloop/engine"
 	"strings"
 	"testing"
 

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 	"github.com/hookloop/hookloop/internal/memapi"
 	own "github.com/hookloop/hookloop/manifests"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,7 +51,8 @@ func newWorld(ctx context.Context, in *input, live *live) (*world, error) {
 	w := &world{memory: memory, parents: map[string][]object.Ref{}, fromCluster: map[string]bool{}, live: live}
 	config := rest.CopyConfig(memory.Config())
 	config.UserAgent = userAgent
-	if w.client, err = dynamic.NewForConfig(config); err != nil {
+	w.client, err = dynamic.NewForConfig(config)
+	if err != nil {
 		return nil, err
 	}
 	if err := w.define(ctx, in); err != nil {

@@ -51,7 +51,8 @@ func TestEveryProjectIsComplete(t *testing.T) {
 		for _, kind := range scaffold.Kinds {
 			t.Run(language+"/"+kind, func(t *testing.T) {
 				o := options(t)
-				o.Language, o.Kind = language, kind
+				o.Language = language
+				o.Kind = kind
 				project, err := scaffold.Write(o)
 				if err != nil {
 					t.Fatal(err)
@@ -197,7 +198,8 @@ func TestNamesFollowFromTheName(t *testing.T) {
 		"mailbox": {"Mailbox", "mailboxes"}, "2nd-day": {"X2ndDay", "x2nddays"},
 	} {
 		o := options(t)
-		o.Name, o.Language = name, "webhook"
+		o.Name = name
+		o.Language = "webhook"
 		if _, err := scaffold.Write(o); err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +220,9 @@ func TestAReleaseUsesThePublishedSDKs(t *testing.T) {
 		"typescript": {"package.json", `"@hookloop/hook": "0.3.1"`},
 	} {
 		o := options(t)
-		o.Language, o.SDK, o.Release = language, "", "v0.3.1"
+		o.Language = language
+		o.SDK = ""
+		o.Release = "v0.3.1"
 		if _, err := scaffold.Write(o); err != nil {
 			t.Fatal(err)
 		}
@@ -287,7 +291,8 @@ func makeIn(t *testing.T, dir, path string, args ...string) (string, error) {
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(t.Context(), program, args...)
-	command.Dir, command.Env = dir, []string{"PATH=" + path}
+	command.Dir = dir
+	command.Env = []string{"PATH=" + path}
 	out, err := command.CombinedOutput()
 	return string(out), err
 }

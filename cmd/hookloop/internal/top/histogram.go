@@ -31,7 +31,9 @@ func histogramOf(h *dto.Histogram) histogram {
 		out.buckets = append(out.buckets, bucket{0, h.GetZeroThreshold(), float64(h.GetZeroCount())})
 	}
 	base := math.Exp2(math.Exp2(-float64(h.GetSchema()))) // the factor between two limits
-	index, count, at := int32(0), int64(0), 0
+	index := int32(0)
+	count := int64(0)
+	at := 0
 	for _, span := range h.PositiveSpan {
 		index += span.GetOffset()
 		for range span.GetLength() {
@@ -51,10 +53,12 @@ func histogramOf(h *dto.Histogram) histogram {
 // classic returns the classic buckets of a histogram.
 func classic(h *dto.Histogram) histogram {
 	var out histogram
-	lower, below := 0.0, 0.0
+	lower := 0.0
+	below := 0.0
 	for _, b := range h.Bucket {
 		out.buckets = append(out.buckets, bucket{lower, b.GetUpperBound(), float64(b.GetCumulativeCount()) - below})
-		lower, below = b.GetUpperBound(), float64(b.GetCumulativeCount())
+		lower = b.GetUpperBound()
+		below = float64(b.GetCumulativeCount())
 	}
 	if rest := float64(h.GetSampleCount()) - below; rest > 0 {
 		out.buckets = append(out.buckets, bucket{lower, math.Inf(1), rest})

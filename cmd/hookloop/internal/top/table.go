@@ -89,7 +89,8 @@ func Between(before, now *Scrape) *Table {
 	}
 	for _, name := range slices.Sorted(maps.Keys(now.cached)) {
 		c := now.cached[name]
-		t.CacheBytes, t.CacheObjects = t.CacheBytes+c.Bytes, t.CacheObjects+c.Objects
+		t.CacheBytes = t.CacheBytes + c.Bytes
+		t.CacheObjects = t.CacheObjects + c.Objects
 		t.Cache = append(t.Cache, *c)
 	}
 	slices.SortStableFunc(t.Cache, func(a, b Cached) int { return cmp.Compare(b.Bytes, a.Bytes) })
@@ -112,11 +113,14 @@ func row(name string, before, now *counters, seconds float64) Row {
 	}
 	calls := now.hook.minus(before.hook)
 	if calls.count() == 0 {
-		calls, r.HookSinceStart = now.hook, now.hook.count() > 0
+		calls = now.hook
+		r.HookSinceStart = now.hook.count() > 0
 	}
 	if calls.count() > 0 {
-		p50, p99 := calls.quantile(.5), calls.quantile(.99)
-		r.HookP50, r.HookP99 = &p50, &p99
+		p50 := calls.quantile(.5)
+		p99 := calls.quantile(.99)
+		r.HookP50 = &p50
+		r.HookP99 = &p99
 	}
 	return r
 }
@@ -135,10 +139,13 @@ func rate(now, before, seconds float64) float64 {
 
 // reason returns the most frequent reason since before, else of all.
 func reason(before, now map[string]float64) string {
-	best, most, all := "", 0.0, 0.0
+	best := ""
+	most := 0.0
+	all := 0.0
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if n := now[name] - before[name]; n > most {
-			best, most = name, n
+			best = name
+			most = n
 		}
 	}
 	if best != "" {
@@ -146,7 +153,8 @@ func reason(before, now map[string]float64) string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if now[name] > all {
-			best, all = name, now[name]
+			best = name
+			all = now[name]
 		}
 	}
 	return best
@@ -262,9 +270,11 @@ func seconds(value *float64, sinceStart bool) string {
 	if value == nil || math.IsNaN(*value) {
 		return "-"
 	}
-	number, unit := *value, " s"
+	number := *value
+	unit := " s"
 	if number < 1 {
-		number, unit = number*1000, " ms"
+		number = number * 1000
+		unit = " ms"
 	}
 	text := fmt.Sprintf("%.2g", number) + unit
 	if number >= 100 {

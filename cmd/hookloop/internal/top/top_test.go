@@ -20,7 +20,8 @@ func measured(t *testing.T, native bool, values []float64) histogram {
 	t.Helper()
 	o := prometheus.HistogramOpts{Name: "x", Buckets: []float64{.01, .1, 1, 10}}
 	if native {
-		o.NativeHistogramBucketFactor, o.NativeHistogramMaxBucketNumber = 1.2, 60
+		o.NativeHistogramBucketFactor = 1.2
+		o.NativeHistogramMaxBucketNumber = 60
 	}
 	h := prometheus.NewHistogram(o)
 	for _, v := range values {
@@ -73,8 +74,10 @@ func TestQuantilesOfFewBuckets(t *testing.T) {
 }
 
 func TestDifferenceOfHistograms(t *testing.T) {
-	early, late := []float64{.001, .002, 3}, []float64{.02, .02, .02, .02}
-	before, now := measured(t, true, early), measured(t, true, append(early, late...))
+	early := []float64{.001, .002, 3}
+	late := []float64{.02, .02, .02, .02}
+	before := measured(t, true, early)
+	now := measured(t, true, append(early, late...))
 	rest := now.minus(before)
 	if got := rest.quantile(.5); rest.count() != 4 || got < .02/1.2 || got > .02*1.2 {
 		t.Errorf("%.0f observations around %g, want 4 around 0.02", rest.count(), got)
@@ -184,7 +187,8 @@ CACHE    OBJECTS  SIZE    WATCH
 pods.v1  40       2.5 MB  works
 `, "\n")
 	for _, protobuf := range []bool{true, false} {
-		before, now := scrape(t, at, 10, 1, protobuf), scrape(t, at.Add(2*time.Second), 20, 3, protobuf)
+		before := scrape(t, at, 10, 1, protobuf)
+		now := scrape(t, at.Add(2*time.Second), 20, 3, protobuf)
 		if diff := cmp.Diff(want, Between(before, now).Text()); diff != "" {
 			t.Errorf("protobuf %t (-want +got):\n%s", protobuf, diff)
 		}

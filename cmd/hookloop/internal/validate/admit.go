@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 	"github.com/hookloop/hookloop/internal/memapi"
 	installed "github.com/hookloop/hookloop/manifests"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -99,10 +99,12 @@ func newAdmission(c *checker) (*admission, error) {
 		own = append(own, crd)
 		a.definitions = append(a.definitions, &definition{crd, nil})
 	}
-	if a.server, err = memapi.New(memapi.Options{CRDs: own}); err != nil {
+	a.server, err = memapi.New(memapi.Options{CRDs: own})
+	if err != nil {
 		return nil, err
 	}
-	if a.client, err = dynamic.NewForConfig(a.server.Config()); err != nil {
+	a.client, err = dynamic.NewForConfig(a.server.Config())
+	if err != nil {
 		return nil, err
 	}
 	resources, err := discovery.NewDiscoveryClientForConfig(a.server.Config())

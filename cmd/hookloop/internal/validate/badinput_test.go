@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/verify"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/validate"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/verify"
 )
 
 // controller is a controller without findings but that its parent is not declared.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/verify"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/verify"
 	"github.com/hookloop/hookloop/internal/printable"
 )
 

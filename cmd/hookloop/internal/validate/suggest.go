@@ -42,10 +42,12 @@ func fieldsAt(schema *apiextensionsv1.JSONSchemaProps, path string) []string {
 
 // closest returns the name that is nearest to a wrong one; empty if none is near.
 func closest(wrong string, names []string) string {
-	best, least := "", max(2, len(wrong)/3)+1
+	best := ""
+	least := max(2, len(wrong)/3) + 1
 	for _, name := range names {
 		if d := distance(strings.ToLower(wrong), strings.ToLower(name)); d < least {
-			best, least = name, d
+			best = name
+			least = d
 		}
 	}
 	return best
@@ -65,7 +67,8 @@ func distance(a, b string) int {
 			if a[i] != b[j] {
 				cost++
 			}
-			diagonal, row[j+1] = row[j+1], min(row[j]+1, row[j+1]+1, cost)
+			diagonal = row[j+1]
+			row[j+1] = min(row[j]+1, row[j+1]+1, cost)
 		}
 	}
 	return row[len(b)]

@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/verify"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/verify"
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 )
 
 // Severity is the weight of a finding.

@@ -90,7 +90,8 @@ func (c *grpcClient) call(
 ) (*reply, []byte) {
 	ctx, cancel := context.WithTimeout(ctx, timeout+overtime)
 	defer cancel()
-	r, begun := &reply{}, time.Now()
+	r := &reply{}
+	begun := time.Now()
 	defer func() { r.took = time.Since(begun) }()
 	var connected connection
 	response, data, err := c.roundTrip(connected.trace(ctx), method, message, timeout)
@@ -99,7 +100,8 @@ func (c *grpcClient) call(
 		r.unreachable = fmt.Sprintf("%s %s", noConnection, c.timeout)
 		return r, nil
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		r.timedOut, r.endless = true, true
+		r.timedOut = true
+		r.endless = true
 		return r, nil
 	case err != nil && time.Since(begun) >= timeout: // gRPC's servers may reset a call at its deadline
 		r.timedOut = true
@@ -117,7 +119,8 @@ func (c *grpcClient) call(
 		r.unreachable = fmt.Sprintf("Content-Type %q, which no gRPC server sends", response.Header.Get("Content-Type"))
 		return r, nil
 	}
-	if r.failure = grpcFailure(response); r.failure != nil {
+	r.failure = grpcFailure(response)
+	if r.failure != nil {
 		return r, nil
 	}
 	return r, r.unframe(response.Header, data)

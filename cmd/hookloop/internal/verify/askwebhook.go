@@ -52,7 +52,8 @@ func (c *webhookClient) close() { c.http.CloseIdleConnections() }
 func (c *webhookClient) ask(ctx context.Context, q *hook.Question) *reply {
 	ctx, cancel := context.WithTimeout(ctx, c.target.timeout)
 	defer cancel()
-	r, begun := &reply{}, time.Now()
+	r := &reply{}
+	begun := time.Now()
 	defer func() { r.took = time.Since(begun) }()
 	body := webhook.Encode(q, c.target.version)
 	var connected connection

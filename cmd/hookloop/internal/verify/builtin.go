@@ -71,9 +71,11 @@ func builtinMap() map[string]any {
 
 // builtinParent returns a parent with a field of each type. A known resource is its kind.
 func builtinParent(r object.Resource) map[string]any {
-	apiVersion, kind := builtinGroup, "Example"
+	apiVersion := builtinGroup
+	kind := "Example"
 	if !r.GVK.Empty() {
-		apiVersion, kind = r.GVK.GroupVersion().String(), cmp.Or(r.GVK.Kind, kind)
+		apiVersion = r.GVK.GroupVersion().String()
+		kind = cmp.Or(r.GVK.Kind, kind)
 	}
 	return map[string]any{
 		"apiVersion": apiVersion,

@@ -44,7 +44,8 @@ func (o *Options) start(ctx context.Context) (*hookprocess.Process, error) {
 		}
 	}
 	if len(o.Addresses) == 0 {
-		o.Addresses, o.Insecure = []string{process.Address()}, true
+		o.Addresses = []string{process.Address()}
+		o.Insecure = true
 	}
 	return process, nil
 }

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookloop/hookloop/engine/dryrun"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/dryrun"
 )
 
 const (

@@ -42,7 +42,8 @@ func (r *round) finalize() {
 				count(i+1, "question"), count(len(got.answer.Children), "desired object")))
 			return
 		}
-		last, observed = got.answer, kept
+		last = got.answer
+		observed = kept
 	}
 }
 

@@ -186,7 +186,8 @@ func serveDecompressing(t *testing.T, reads bool, compressed *atomic.Int64, code
 			}
 			request.Body = io.NopCloser(plain)
 		}
-		if out.body = webhookAnswer(request); out.body == nil {
+		out.body = webhookAnswer(request)
+		if out.body == nil {
 			out.status, out.body = http.StatusInternalServerError, []byte(errParent.Error())
 		}
 		return out

@@ -328,7 +328,8 @@ func (named) Check(context.Context, *healthv1.HealthCheckRequest) (*healthv1.Hea
 func serveSDK(t *testing.T, h sdk.Hook) string {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	address, served := make(chan string, 1), make(chan error, 1)
+	address := make(chan string, 1)
+	served := make(chan error, 1)
 	go func() {
 		o := sdk.ServeOptions{Listen: "127.0.0.1:0"}
 		o.Listening = func(a net.Addr) { address <- a.String() }

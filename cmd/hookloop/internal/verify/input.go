@@ -22,10 +22,13 @@ func (s *subject) setInput(file string) error {
 		if err != nil {
 			return err
 		}
-		if r, found = s.resources.of(o.GVK()), true; !s.declaresInput(r) {
+		r = s.resources.of(o.GVK())
+		found = true
+		if !s.declaresInput(r) {
 			return usagef("--input: got a %s, expected one of the controller's %v", object.KindString(o.GVK()), s.inputs)
 		}
-		if m, err = o.Map(); err != nil {
+		m, err = o.Map()
+		if err != nil {
 			return usagef("--input: %v", err)
 		}
 	} else if found {
@@ -43,7 +46,8 @@ func (s *subject) setInput(file string) error {
 	}
 	stored(m, r, "33333333-3333-4333-8333-333333333333")
 	var err error
-	if s.input, err = object.FromMap(m); err != nil {
+	s.input, err = object.FromMap(m)
+	if err != nil {
 		return usagef("--input: %v", err)
 	}
 	return nil

@@ -64,7 +64,8 @@ func (r *round) repeats(a asked) bool {
 		}
 		id := ruleRepeat
 		if allTimes(found) {
-			if id = ruleClock; !r.differsEachTime(a.question) {
+			id = ruleClock
+			if !r.differsEachTime(a.question) {
 				return true // a second has ended; clock finds that
 			}
 		}

@@ -46,7 +46,9 @@ func free(t *testing.T) string {
 // transport, the address, the cause, and a remedy.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
-	nothing, quiet, grpcAddress := free(t), silent(t), serveGRPC(t, &grpcHook{})
+	nothing := free(t)
+	quiet := silent(t)
+	grpcAddress := serveGRPC(t, &grpcHook{})
 	plain := strings.TrimSuffix(strings.TrimPrefix(serveWebhook(t, nil), "http://"), "/sync")
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(secure.Close)

@@ -35,7 +35,8 @@ var samplesByKind = sync.OnceValue(func() map[string]map[string]any {
 // relate makes the groups of rules. They have the objects of the files that a rule selects, else
 // made-up ones.
 func (r *round) relate(rules []hook.RelatedRule) {
-	r.related, r.madeUp = nil, ""
+	r.related = nil
+	r.madeUp = ""
 	for _, rule := range rules {
 		if checkRule(rule) != nil {
 			continue // judgeRules has reported it
@@ -49,7 +50,8 @@ func (r *round) relate(rules []hook.RelatedRule) {
 		objects := r.subject.selected(rule, resource)
 		if len(objects) == 0 {
 			var err error
-			if objects, err = r.subject.makeUp(rule, resource); err != nil {
+			objects, err = r.subject.makeUp(rule, resource)
+			if err != nil {
 				r.report.skip("related objects of %s: %v", resource, err)
 			} else if r.madeUp == "" {
 				r.madeUp = fmt.Sprintf("%s %q", object.KindString(resource.GVK), objects[0].Name())
@@ -77,7 +79,8 @@ func (r *round) withRelated(answer *hook.Answer) {
 			r.related = withoutObjects(r.related)
 			return
 		}
-		if r.judge(name, q, got); !r.served(name, q, got) {
+		r.judge(name, q, got)
+		if !r.served(name, q, got) {
 			return
 		}
 		r.first = got.answer

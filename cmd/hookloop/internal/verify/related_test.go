@@ -165,7 +165,8 @@ func TestRelatedObjects(t *testing.T) {
 		skipped     string
 	}{
 		{"a fault that shows with related objects alone", "", func(data []map[string]string) (any, error) {
-			if calls++; len(data) == 0 {
+			calls++
+			if len(data) == 0 {
 				return nil, nil
 			}
 			return map[string]any{"calls": calls}, nil

@@ -116,7 +116,8 @@ func (r *round) question(op hook.Op, parent *object.Object, observed []*object.O
 		return q
 	}
 	if r.subject.input != nil {
-		q.MapKey, q.Input = mapKey(r.subject.input), r.subject.input
+		q.MapKey = mapKey(r.subject.input)
+		q.Input = r.subject.input
 		q.Key.Part = q.MapKey
 	}
 	if op == hook.Tombstone {
@@ -161,7 +162,8 @@ func (r *round) sync() bool {
 		r.missing = got.failure != nil && got.failure.missing
 		return got.unreachable == "" && !r.missing
 	}
-	r.first, r.fastest = got.answer, got.took
+	r.first = got.answer
+	r.fastest = got.took
 	r.remember(name, q, got)
 	r.withRelated(got.answer)
 	q = r.question(r.subject.first(), r.subject.parent, r.observed(r.first))

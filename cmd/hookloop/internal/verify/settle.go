@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+	"github.com/hookloop/hookloop/engine/dryrun"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/dryrun"
 	"github.com/hookloop/hookloop/internal/memapi"
 	"k8s.io/klog/v2"
 )
@@ -47,7 +47,8 @@ func (r *round) fixedPoint() {
 		opened[op] = &hook.Opened{Hook: hook.Func(s.reply), Address: t.address}
 	}
 	var err error
-	if s.world, err = r.subject.newWorld(r.ctx, opened); err != nil {
+	s.world, err = r.subject.newWorld(r.ctx, opened)
+	if err != nil {
 		r.report.skip("the fixed point: %v", err)
 		return
 	}
@@ -74,7 +75,9 @@ func (s *settling) reply(_ context.Context, q *hook.Question) (*hook.Answer, err
 		s.failed = true
 		return nil, &hook.Error{Kind: hook.Failed, Hook: string(q.Op), Err: errors.New("no answer")}
 	}
-	s.before, s.question, s.answer = s.question, &with, got.answer
+	s.before = s.question
+	s.question = &with
+	s.answer = got.answer
 	s.observe(&with)
 	for name, child := range children(&with, got.answer) {
 		if _, known := s.desired[name]; !known {
@@ -103,10 +106,12 @@ func (s *settling) run() {
 			return
 		}
 		names := namesOf(writes)
-		if again++; !slices.Equal(names, last) {
+		again++
+		if !slices.Equal(names, last) {
 			again = 0
 		}
-		if last = names; again == maxSame || i == maxSyncs {
+		last = names
+		if again == maxSame || i == maxSyncs {
 			s.endless(i+1, writes)
 			return
 		}
@@ -297,7 +302,8 @@ func echoed(q *hook.Question, a *hook.Answer, set map[string][]string) string {
 			slices.Sort(paths)
 			more := ""
 			if n := len(paths) - maxDifferences; n > 0 {
-				paths, more = paths[:maxDifferences], fmt.Sprintf(" and %d more", n)
+				paths = paths[:maxDifferences]
+				more = fmt.Sprintf(" and %d more", n)
 			}
 			return fmt.Sprintf("%s: the answer has %s%s, which the server has set", name, strings.Join(paths, ", "), more)
 		}

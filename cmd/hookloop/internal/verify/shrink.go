@@ -28,7 +28,8 @@ type piece struct {
 func shrink(
 	ctx context.Context, q *hook.Question, shows func(context.Context, []*hook.Question) []bool,
 ) *hook.Question {
-	best, left := q, maxShrinking
+	best := q
+	left := maxShrinking
 	for _, pieces := range []func(*hook.Question) []piece{objectsOf, objectsOf, objectsOf, fieldsOf, innerFieldsOf} {
 		best = shrinkBy(ctx, best, pieces(best), shows, &left)
 	}

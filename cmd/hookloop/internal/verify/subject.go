@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -76,10 +76,12 @@ func load(o Options) (*subject, error) {
 	if len(o.Files) == 0 && len(o.Recordings) > 0 {
 		var known []object.Resource
 		var parent *object.Object
-		if files.controller, parent, known, err = recordedController(o.Recordings); err != nil {
+		files.controller, parent, known, err = recordedController(o.Recordings)
+		if err != nil {
 			return nil, err
 		}
-		files.others, s.recorded = []*object.Object{parent}, true
+		files.others = []*object.Object{parent}
+		s.recorded = true
 		for _, r := range known {
 			s.resources.add(r)
 		}
@@ -145,7 +147,8 @@ func (s *subject) setBuiltin(kind hook.ControllerKind) error {
 	}
 	s.kind = kind.Descriptor()
 	var err error
-	if s.controller, err = object.FromMap(row.builtin()); err != nil {
+	s.controller, err = object.FromMap(row.builtin())
+	if err != nil {
 		return fmt.Errorf("the built-in controller: %w", err)
 	}
 	return s.declare(false)
@@ -170,7 +173,8 @@ func (s *subject) declare(fromFile bool) error {
 	if err != nil {
 		return usagef("--controller: %s %q: %v", s.kind.Declared, s.controller.Name(), err)
 	}
-	s.selector, s.inputs = d.selector, d.inputs
+	s.selector = d.selector
+	s.inputs = d.inputs
 	if fromFile {
 		s.hooks = d.hooks
 	}
@@ -199,9 +203,11 @@ func (s *subject) declare(fromFile bool) error {
 // would set.
 func (s *subject) setParent(o *object.Object) error {
 	m := builtinParent(s.parentResource)
-	if s.builtin = o == nil; !s.builtin {
+	s.builtin = o == nil
+	if !s.builtin {
 		var err error
-		if m, err = o.Map(); err != nil {
+		m, err = o.Map()
+		if err != nil {
 			return usagef("--parent: %v", err)
 		}
 		if err := s.checkParent(o); err != nil {
@@ -239,7 +245,8 @@ func (s *subject) checkParent(o *object.Object) error {
 	for _, rule := range d.parents {
 		r, found := s.resources.find(rule)
 		if !found && rule.APIVersion == o.GVK().GroupVersion().String() {
-			r, found = object.Resource{GVK: o.GVK(), Plural: rule.Resource, Namespaced: true, HasStatus: true}, true
+			r = object.Resource{GVK: o.GVK(), Plural: rule.Resource, Namespaced: true, HasStatus: true}
+			found = true
 		}
 		if found && r.GVK == o.GVK() {
 			s.parentResource = r

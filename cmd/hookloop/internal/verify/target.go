@@ -69,7 +69,7 @@ func (t *target) open(s *subject, mode string) (*hook.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	return opener(hook.Settings{
+	return opener(hook.Config{
 		ControllerKind: s.kind.Declared, ControllerName: s.controller.Name(), ControllerUID: s.controller.UID(),
 		Op: t.op, Kind: s.kind.ControllerKind, Version: t.version, Field: data, Lookup: t.lookup,
 	})
@@ -94,7 +94,8 @@ func resolve(s *subject, o Options) (map[hook.Op]*target, error) {
 			}
 			continue
 		}
-		if targets[op], err = s.target(op, address, o, security); err != nil {
+		targets[op], err = s.target(op, address, o, security)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -111,9 +112,11 @@ func split(kind hook.Descriptor, list []string) (map[hook.Op]string, error) {
 	}
 	addresses := map[hook.Op]string{}
 	for _, text := range list {
-		op, address := everyOp, text
+		op := everyOp
+		address := text
 		if name, rest, named := strings.Cut(text, "="); named && !strings.ContainsAny(name, "/:") {
-			op, address = hook.Op(name), rest
+			op = hook.Op(name)
+			address = rest
 			if !slices.Contains(kind.Operations, op) {
 				return nil, usagef("--hook: got operation %q, expected one of %v", name, kind.Operations)
 			}
@@ -228,7 +231,8 @@ func hostPort(target string) (string, error) {
 	}
 	host, port, err := net.SplitHostPort(rest)
 	if err != nil {
-		host, port = strings.Trim(rest, "[]"), "443"
+		host = strings.Trim(rest, "[]")
+		port = "443"
 	}
 	if host == "" || strings.ContainsAny(host, "/ ") {
 		return "", usagef("--hook: got %q, expected host:port, dns:///host:port or the URL of a webhook", target)

@@ -166,7 +166,8 @@ func TestManyFaultsOfOneHook(t *testing.T) {
 	url := serveWebhook(t, func(request *http.Request, r *webhookResponse) bool {
 		asked++
 		if r.status != http.StatusOK {
-			r.status, r.body = http.StatusInternalServerError, nil
+			r.status = http.StatusInternalServerError
+			r.body = nil
 			return true
 		}
 		if strings.HasSuffix(string(r.body), `"finalized":true}`) {

@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/engine/dryrun"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/dryrun"
 	"github.com/hookloop/hookloop/internal/memapi"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,14 +43,16 @@ func (s *subject) newWorld(ctx context.Context, ask map[hook.Op]*hook.Opened) (*
 	if err := w.fill(ctx, s.parent, s.input); err != nil {
 		return nil, err
 	}
-	if w.client, err = dynamic.NewForConfig(server.Config()); err != nil {
+	w.client, err = dynamic.NewForConfig(server.Config())
+	if err != nil {
 		return nil, err
 	}
-	settings := dryrun.Settings{
+	settings := dryrun.Config{
 		Controller: s.controller, Parent: s.parent, ParentResource: s.parentResource, Children: s.children,
 		Custom: s.resources.custom, Config: server.Config(), Hooks: ask, List: w.list,
 	}
-	if settings.Spec, err = s.spec(); err != nil {
+	settings.Spec, err = s.spec()
+	if err != nil {
 		return nil, err
 	}
 	if s.kind.ControllerKind == hook.Mapping {
@@ -62,7 +64,8 @@ func (s *subject) newWorld(ctx context.Context, ask map[hook.Op]*hook.Opened) (*
 			}
 		}
 	}
-	if w.Sync, err = dryrun.New(s.kind.ControllerKind, settings); err != nil {
+	w.Sync, err = dryrun.New(s.kind.ControllerKind, settings)
+	if err != nil {
 		return nil, err
 	}
 	_, w.seen = server.Writes(0)
@@ -87,7 +90,8 @@ func (s *subject) spec() (any, error) {
 			return r.GVR() == s.parentResource.GVR()
 		})
 		c.Spec.Resources = c.Spec.Resources[max(i, 0):][:1]
-		c.Spec.Resources[0].LabelSelector, c.Spec.Resources[0].AnnotationSelector = nil, nil
+		c.Spec.Resources[0].LabelSelector = nil
+		c.Spec.Resources[0].AnnotationSelector = nil
 		return c, nil
 	}
 	c := &v1alpha1.CompositeController{}
@@ -130,7 +134,8 @@ func (s *subject) definitions() []*apiextensionsv1.CustomResourceDefinition {
 func openDefinition(r object.Resource) *apiextensionsv1.CustomResourceDefinition {
 	d := &apiextensionsv1.CustomResourceDefinition{}
 	d.Name = r.Plural + "." + r.GVK.Group
-	d.Spec.Group, d.Spec.Scope = r.GVK.Group, apiextensionsv1.ClusterScoped
+	d.Spec.Group = r.GVK.Group
+	d.Spec.Scope = apiextensionsv1.ClusterScoped
 	if r.Namespaced {
 		d.Spec.Scope = apiextensionsv1.NamespaceScoped
 	}

@@ -34,7 +34,8 @@ func Dial(ctx context.Context, o DialOptions, out io.Writer) ([]Result, error) {
 	transport := insecure.NewCredentials()
 	if o.CAFile != "" {
 		var err error
-		if transport, err = credentials.NewClientTLSFromFile(o.CAFile, o.ServerName); err != nil {
+		transport, err = credentials.NewClientTLSFromFile(o.CAFile, o.ServerName)
+		if err != nil {
 			return nil, &OptionError{"authorities: " + err.Error()}
 		}
 	}

@@ -123,7 +123,8 @@ func read(name string, into any) error {
 	if err != nil {
 		return err
 	}
-	if data, err = yaml.YAMLToJSONStrict(data); err != nil {
+	data, err = yaml.YAMLToJSONStrict(data)
+	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -158,7 +159,8 @@ func readObjects() (map[string]*object, error) {
 			return nil, fmt.Errorf("%s: %s: %w", objectsFile, name, err)
 		}
 		m.Body = []byte(repeated(body))
-		if o.data, err = (proto.MarshalOptions{Deterministic: true}).Marshal(m); err != nil {
+		o.data, err = (proto.MarshalOptions{Deterministic: true}).Marshal(m)
+		if err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", objectsFile, name, err)
 		}
 		if got := hex.EncodeToString(hashOf(o.data)); got != o.Hash {

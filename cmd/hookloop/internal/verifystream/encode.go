@@ -86,7 +86,8 @@ func (e encoder) call(tree map[string]any) error {
 	}
 	envelope, isTree := tree["envelope"].(map[string]any)
 	if tree["envelope"] == nil && method == compositeService+syncMethod {
-		envelope, isTree = map[string]any{}, true
+		envelope = map[string]any{}
+		isTree = true
 		envelope["children"] = []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
 	}
 	if !isTree {

@@ -193,7 +193,9 @@ func (p *peer) fragment(f *streamv1.Fragment) error {
 	if err := proto.Unmarshal(p.fragments, whole); err != nil {
 		return fmt.Errorf("the fragments are no HookMessage: %w", err)
 	}
-	p.fragments, p.fragmentTotal, p.fragmentIndex = nil, 0, 0
+	p.fragments = nil
+	p.fragmentTotal = 0
+	p.fragmentIndex = 0
 	return p.handle(whole)
 }
 
@@ -271,14 +273,16 @@ func assemble(base [][]byte, pieces []*streamv1.Piece) (items, inserted [][]byte
 	for n, piece := range pieces {
 		switch content := piece.GetContent().(type) {
 		case *streamv1.Piece_Keep:
-			first, count := uint64(content.Keep.GetFirst()), uint64(content.Keep.GetCount())
+			first := uint64(content.Keep.GetFirst())
+			count := uint64(content.Keep.GetCount())
 			if count == 0 || first+count > uint64(len(base)) {
 				return nil, nil, fmt.Errorf("desired.pieces[%d] keeps %d items from %d on, expected some of the %d of base", n,
 					count, first, len(base))
 			}
 			items = append(items, base[first:first+count]...)
 		case *streamv1.Piece_Insert:
-			items, inserted = append(items, content.Insert), append(inserted, content.Insert)
+			items = append(items, content.Insert)
+			inserted = append(inserted, content.Insert)
 		default:
 			return nil, nil, fmt.Errorf("desired.pieces[%d] has neither keep nor insert", n)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// Window is the time in which Settings.Limit rewrites of one field are allowed.
+// Window is the time in which Config.Limit rewrites of one field are allowed.
 const Window = time.Minute
 
 const (
@@ -26,8 +26,8 @@ const (
 	maxStrikes = 8
 )
 
-// Settings configure all Breakers of a process.
-type Settings struct {
+// Config configure all Breakers of a process.
+type Config struct {
 	// Limit is the number of rewrites of one field that are allowed in a minute, also in one burst; 0
 	// turns the circuit off.
 	Limit int
@@ -92,7 +92,8 @@ func (b *Breaker) Begin(now time.Time, identity uint64, causes []object.Ref) tim
 	case b.phase == open && now.Before(b.trip.Until):
 		return b.trip.Until.Sub(now)
 	case b.phase == open:
-		b.phase, b.syncs = trial, 1
+		b.phase = trial
+		b.syncs = 1
 	case b.phase == trial:
 		b.syncs++
 	}
@@ -101,7 +102,7 @@ func (b *Breaker) Begin(now time.Time, identity uint64, causes []object.Ref) tim
 
 // Check reports whether one of the fields must not be rewritten: the circuit opens, and the Trip
 // holds the field.
-func (b *Breaker) Check(s Settings, now time.Time, fields []Field) (Trip, bool) {
+func (b *Breaker) Check(s Config, now time.Time, fields []Field) (Trip, bool) {
 	if s.Limit <= 0 {
 		return Trip{}, false
 	}
@@ -119,13 +120,13 @@ func (b *Breaker) Check(s Settings, now time.Time, fields []Field) (Trip, bool) 
 func (b *Breaker) tries(f Field) bool { return b.phase == trial && b.syncs > 1 && f == b.trip.Field }
 
 // full reports whether a field has reached its limit of rewrites.
-func (b *Breaker) full(s Settings, now time.Time, f Field) bool {
+func (b *Breaker) full(s Config, now time.Time, f Field) bool {
 	c := b.find(f)
 	return c != nil && c.driven.at(s, now) > float64(b.limit(s, now))-1
 }
 
 // limit returns the limit, which is smaller for a circuit that was open shortly before.
-func (b *Breaker) limit(s Settings, now time.Time) int {
+func (b *Breaker) limit(s Config, now time.Time) int {
 	if b.strikes > 0 && b.phase == closed && now.Sub(b.closedAt) > Window {
 		b.strikes = 0
 	}
@@ -133,7 +134,7 @@ func (b *Breaker) limit(s Settings, now time.Time) int {
 }
 
 // Wrote counts successful rewrites.
-func (b *Breaker) Wrote(s Settings, now time.Time, fields []Field) {
+func (b *Breaker) Wrote(s Config, now time.Time, fields []Field) {
 	if s.Limit <= 0 {
 		return
 	}
@@ -149,7 +150,7 @@ func (b *Breaker) Wrote(s Settings, now time.Time, fields []Field) {
 
 // provoked reports whether a change of another object explains a rewrite. For instance, a status
 // follows the progress of children. An object that is itself rewritten often explains nothing.
-func (b *Breaker) provoked(s Settings, now time.Time, f Field) bool {
+func (b *Breaker) provoked(s Config, now time.Time, f Field) bool {
 	return slices.ContainsFunc(b.causes, func(cause object.Ref) bool {
 		return !covers(f.Ref, cause) && !b.hot(s, now, cause)
 	})
@@ -162,11 +163,11 @@ func covers(ref, o object.Ref) bool {
 
 // Busy reports whether an object is rewritten often, whichever of its fields. A caller may count a
 // Field without a Path for each rewrite, and compare the fields of busy objects only.
-func (b *Breaker) Busy(s Settings, now time.Time, o object.Ref) bool { return b.hot(s, now, o) }
+func (b *Breaker) Busy(s Config, now time.Time, o object.Ref) bool { return b.hot(s, now, o) }
 
 // hot reports whether an object is rewritten so often that its events are probably effects of the
 // rewrites.
-func (b *Breaker) hot(s Settings, now time.Time, o object.Ref) bool {
+func (b *Breaker) hot(s Config, now time.Time, o object.Ref) bool {
 	enough := float64(max(2, s.Limit/10))
 	for _, c := range b.fields {
 		if covers(c.field.Ref, o) && c.all.at(s, now) >= enough {
@@ -178,7 +179,7 @@ func (b *Breaker) hot(s Settings, now time.Time, o object.Ref) bool {
 
 // counters returns the counters of a field. With too many fields, it drops the one with the fewest
 // rewrites.
-func (b *Breaker) counters(s Settings, now time.Time, f Field) *counters {
+func (b *Breaker) counters(s Config, now time.Time, f Field) *counters {
 	if c := b.find(f); c != nil {
 		return c
 	}
@@ -200,11 +201,12 @@ func (b *Breaker) find(f Field) *counters {
 	return nil
 }
 
-func (b *Breaker) coldest(s Settings, now time.Time) (coldest int) {
+func (b *Breaker) coldest(s Config, now time.Time) (coldest int) {
 	least := -1.
 	for i := range b.fields {
 		if level := b.fields[i].all.at(s, now); least < 0 || level < least {
-			coldest, least = i, level
+			coldest = i
+			least = level
 		}
 	}
 	return coldest
@@ -215,9 +217,10 @@ func (b *Breaker) Rest() { b.causes = nil }
 
 // Quiet ends a successful sync without a rewrite: it closes a circuit in trial. It reports whether
 // the Breaker has no state left, so that it may be dropped.
-func (b *Breaker) Quiet(s Settings, now time.Time) bool {
+func (b *Breaker) Quiet(s Config, now time.Time) bool {
 	if b.phase == trial {
-		b.phase, b.closedAt = closed, now
+		b.phase = closed
+		b.closedAt = now
 	}
 	b.limit(s, now)
 	b.fields = slices.DeleteFunc(b.fields, func(c counters) bool { return c.all.at(s, now) == 0 })
@@ -245,17 +248,18 @@ func (b *Breaker) Bytes() int {
 // Fields returns the number of counted fields, for tests and metrics.
 func (b *Breaker) Fields() int { return len(b.fields) }
 
-// bucket is a leaky bucket: it drains by Settings.Limit in a Window.
+// bucket is a leaky bucket: it drains by Config.Limit in a Window.
 type bucket struct {
 	level float64
 	since time.Time
 }
 
-func (k *bucket) at(s Settings, now time.Time) float64 {
+func (k *bucket) at(s Config, now time.Time) float64 {
 	drained := now.Sub(k.since).Seconds() / Window.Seconds() * float64(s.Limit)
 	return max(0, k.level-max(0, drained))
 }
 
-func (k *bucket) add(s Settings, now time.Time) {
-	k.level, k.since = k.at(s, now)+1, now
+func (k *bucket) add(s Config, now time.Time) {
+	k.level = k.at(s, now) + 1
+	k.since = now
 }

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	settings = Settings{Limit: 100, Pause: time.Minute}
+	settings = Config{Limit: 100, Pause: time.Minute}
 	parent   = object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Web"}, Name: "web"}
 	status   = Field{parent, "status"}
 )
@@ -207,10 +207,10 @@ func TestOff(t *testing.T) {
 	var b Breaker
 	for i := range 1000 {
 		now := time.Unix(int64(i), 0)
-		if _, tripped := b.Check(Settings{}, now, []Field{status}); tripped {
+		if _, tripped := b.Check(Config{}, now, []Field{status}); tripped {
 			t.Fatal("a circuit that is off opened")
 		}
-		b.Wrote(Settings{}, now, []Field{status})
+		b.Wrote(Config{}, now, []Field{status})
 	}
 	if b.Fields() != 0 {
 		t.Errorf("%d fields are counted", b.Fields())

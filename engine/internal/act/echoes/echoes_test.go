@@ -54,7 +54,8 @@ func TestEitherOrder(t *testing.T) {
 				e.End()
 				other = event()
 			} else {
-				one, other = event(), answer()
+				one = event()
+				other = answer()
 				e.End()
 			}
 			if got := e.Stats(); one != other || got != (Stats{Saved: 1}) {

@@ -20,15 +20,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/utils/clock"
 )
 
-// Settings configure a Customizer. All fields are required unless their comment allows a zero
+// Config configure a Customizer. All fields are required unless their comment allows a zero
 // value.
-type Settings struct {
+type Config struct {
 	Kind       hook.ControllerKind
 	Controller *object.Object
 	// Hook is the customize hook. It is nil if none is declared; then the answers of the other
@@ -60,7 +60,7 @@ type Discovery interface {
 
 // Customizer serves one controller.
 type Customizer struct {
-	Settings
+	Config
 	index  *ruleIndex[hook.Key]
 	labels namespaceLabels
 	root   context.Context //nolint:containedctx // bounds the watches, which outlive the syncs that start them
@@ -86,7 +86,7 @@ type group struct {
 func (g group) isUnserved() bool { return g.resource == (object.Resource{}) }
 
 // New returns a Customizer. Close ends it.
-func New(s Settings) *Customizer {
+func New(s Config) *Customizer {
 	if s.ViewsChanged == nil {
 		s.ViewsChanged = func() {}
 	}
@@ -95,7 +95,7 @@ func New(s Settings) *Customizer {
 	}
 	root, end := context.WithCancel(context.Background())
 	return &Customizer{
-		Settings: s, index: newRuleIndex[hook.Key](), root: root, end: end,
+		Config: s, index: newRuleIndex[hook.Key](), root: root, end: end,
 		parents: map[hook.Key]*parentState{}, parts: map[object.Ref]map[hook.Key]bool{},
 		watches: map[object.Resource]*watch{},
 	}
@@ -168,7 +168,8 @@ func (c *Customizer) ask(
 	}
 	with := *q
 	with.Related = groups
-	if answer, err = next.Ask(ctx, &with); err != nil {
+	answer, err = next.Ask(ctx, &with)
+	if err != nil {
 		return nil, false, err
 	}
 	if len(answer.Requirements) > 0 {
@@ -235,7 +236,8 @@ func (c *Customizer) rules(ctx context.Context, key hook.Key, q *hook.Question) 
 		if !q.PreviousRevision {
 			state.begin()
 		}
-		a, epoch := state.find(q.Parent, q.PreviousRevision, c.Clock.Now()), state.epoch
+		a := state.find(q.Parent, q.PreviousRevision, c.Clock.Now())
+		epoch := state.epoch
 		var f *flight
 		leads := false
 		if a == nil && !q.PreviousRevision {
@@ -266,7 +268,8 @@ func (c *Customizer) fetch(ctx context.Context, key hook.Key, q *hook.Question, 
 	}
 	a := newRuleSet(q)
 	a.since, a.until = c.Clock.Now(), c.expiry()
-	if a.groups, err = c.check("relatedResources", answer.Related, q.Parent.Namespace()); err != nil {
+	a.groups, err = c.check("relatedResources", answer.Related, q.Parent.Namespace())
+	if err != nil {
 		return nil, &hook.Error{Kind: hook.Invalid, Hook: string(hook.Customize) + " " + c.Hook.Address, Err: err}
 	}
 	c.keep(key, a, q.PreviousRevision)

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
 	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
+	"github.com/hookloop/hookloop/engine/object"
 	"go.uber.org/goleak"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -58,12 +58,12 @@ func newWorld(t *testing.T, rules ...hook.RelatedRule) *world {
 		t: t, server: cachetest.New(t), clock: clocktesting.NewFakeClock(time.Now()),
 		served: []object.Resource{pages, spaces}, changed: make(chan struct{}), rules: rules,
 	}
-	c, err := cache.New(cache.Settings{Config: w.server.Config()})
+	c, err := cache.New(cache.Config{Config: w.server.Config()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	w.Customizer = New(Settings{
+	w.Customizer = New(Config{
 		Kind: hook.Composite, Hook: &hook.Opened{Hook: hook.Func(w.customize), Address: "there"},
 		Cache: c, Discovery: w, Enqueue: w.enqueue, Clock: w.clock,
 	})
@@ -202,7 +202,8 @@ func labelled(namespace, name string) string {
 func TestWatchesAreOnDemand(t *testing.T) {
 	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages", Names: []string{"a"}})
 	w.server.Put(pages, page("shop", "a"))
-	first, second := parent(t, "first", "1"), parent(t, "second", "1")
+	first := parent(t, "first", "1")
+	second := parent(t, "second", "1")
 	w.shows(first, "pages.v1 false", "shop/a")
 	w.shows(second, "pages.v1 false", "shop/a")
 	w.shows(second, "pages.v1 false", "shop/a")

@@ -143,7 +143,8 @@ func (x *ruleIndex[K]) remove(at place[K], r *rule) {
 	k.labels.Delete(at)
 	k.spaces.Delete(at)
 	x.spaces.Delete(at)
-	if k.count--; k.count == 0 {
+	k.count--
+	if k.count == 0 {
 		delete(x.kinds, r.Resource.GVK)
 	}
 }

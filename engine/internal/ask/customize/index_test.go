@@ -92,8 +92,10 @@ func TestMoved(t *testing.T) {
 // all of them.
 func TestTheIndexEqualsAScan(t *testing.T) {
 	for seed := range uint64(50) {
-		r, parents := rand.New(rand.NewPCG(seed, 1)), []int{20, 200}[seed%2]
-		x, all := newRuleIndex[object.Ref](), map[object.Ref][]rule{}
+		r := rand.New(rand.NewPCG(seed, 1))
+		parents := []int{20, 200}[seed%2]
+		x := newRuleIndex[object.Ref]()
+		all := map[object.Ref][]rule{}
 		spaces := func(namespace string) map[string]string { return map[string]string{"env": namespace} }
 		for range 200 {
 			k := key(fmt.Sprint(r.IntN(parents)))

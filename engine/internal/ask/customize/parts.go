@@ -43,7 +43,8 @@ func (c *Customizer) lead(
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if f.err = err; err != nil && ctx.Err() != nil {
+		f.err = err
+		if err != nil && ctx.Err() != nil {
 			f.err = errAbandoned
 		}
 		state.flight = nil

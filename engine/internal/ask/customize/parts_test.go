@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/mentions"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // partOf returns the question about a part of a parent.
@@ -60,7 +60,8 @@ func TestPartsShareAFailure(t *testing.T) {
 			w := newWorld(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			asked, release := make(chan struct{}), make(chan struct{})
+			asked := make(chan struct{})
+			release := make(chan struct{})
 			w.Hook = &hook.Opened{Hook: hook.Func(func(ctx context.Context, _ *hook.Question) (*hook.Answer, error) {
 				w.asked++
 				if w.asked > 1 {
@@ -74,7 +75,8 @@ func TestPartsShareAFailure(t *testing.T) {
 				}
 				return nil, errors.New("broken")
 			})}
-			first, second := make(chan error, 1), make(chan error, 1)
+			first := make(chan error, 1)
+			second := make(chan error, 1)
 			rules := func(ctx context.Context, into chan error) {
 				_, err := w.Customizer.rules(ctx, hook.ParentKey(web.Ref()), partOf(web, "a"))
 				into <- err
@@ -143,7 +145,8 @@ func TestRequirementsOfParts(t *testing.T) {
 func TestInvalidateReachesParts(t *testing.T) {
 	w := newWorld(t)
 	w.Hook = nil
-	web, other := parent(t, "web", "1"), parent(t, "other", "1")
+	web := parent(t, "web", "1")
+	other := parent(t, "other", "1")
 	rules := []hook.RelatedRule{{APIVersion: "v1", Resource: "pages", Name: "page"}}
 	next := w.Wrap(&hook.Opened{Hook: hook.Func(func(context.Context, *hook.Question) (*hook.Answer, error) {
 		return &hook.Answer{Requirements: rules}, nil

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // pins holds the watches that one read of related objects needs. A pinned watch does not end, even
@@ -54,7 +54,8 @@ func (c *Customizer) read(ctx context.Context, key hook.Key, a *ruleSet) ([]hook
 	}
 	groups := make([]hook.RelatedGroup, len(a.groups))
 	for i, g := range a.groups {
-		if groups[i], err = c.find(p, g); err != nil {
+		groups[i], err = c.find(p, g)
+		if err != nil {
 			c.retryWhenReadable(p, key, err)
 			return nil, fmt.Errorf("related resource: %w", err)
 		}

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/mentions"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // TestRelatedObjectsAreNeverLeftOut lets go of a parent between the moment at which its related
@@ -24,7 +24,8 @@ func TestRelatedObjectsAreNeverLeftOut(t *testing.T) {
 	w.shows(web, "pages.v1 false", "shop/a")
 	times := 0
 	w.lookedUp = func(plural string) { // of namespaces: for the watches, then for the read
-		if times++; plural == "namespaces" && times == 2 {
+		times++
+		if plural == "namespaces" && times == 2 {
 			w.Forget(hook.ParentKey(web.Ref()))
 			w.tasks.Wait()
 		}
@@ -105,7 +106,7 @@ func (w *world) watchUsers() []map[hook.Key]bool {
 // parent is enqueued when they are known again.
 func TestStaleRelatedObjects(t *testing.T) {
 	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages", NamespaceSelector: []byte(`{}`)})
-	c, err := cache.New(cache.Settings{Config: w.server.Config(), StaleAfter: 10 * time.Millisecond})
+	c, err := cache.New(cache.Config{Config: w.server.Config(), StaleAfter: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

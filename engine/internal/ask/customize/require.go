@@ -48,7 +48,8 @@ func (c *Customizer) require(ctx context.Context, next *hook.Opened, q *hook.Que
 			return answer, nil
 		}
 		before = shown.declared()
-		if shown, groups, err = c.readRequired(ctx, key, next, q, answer.Requirements); err != nil {
+		shown, groups, err = c.readRequired(ctx, key, next, q, answer.Requirements)
+		if err != nil {
 			return nil, err
 		}
 		last = shown
@@ -144,7 +145,8 @@ func (c *Customizer) readRequired(
 		return nil, nil, invalid(q, next, err)
 	}
 	a := newRuleSet(q)
-	a.required, a.groups = rules, groups
+	a.required = rules
+	a.groups = groups
 	c.keep(key, a, q.PreviousRevision)
 	shown, err := c.read(ctx, key, a)
 	return a, shown, err

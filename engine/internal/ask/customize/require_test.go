@@ -287,9 +287,11 @@ func TestRequirementsThatCannotBeShown(t *testing.T) {
 func TestRequirementsOfAFatalAnswer(t *testing.T) {
 	r := newRequiring(t, always(ruleNamed("", "a")))
 	r.asks(about(t, "web"), "", "a")
-	r.require, r.fatal = always(), true
+	r.require = always()
+	r.fatal = true
 	r.asks(about(t, "web"), "a")
-	r.require, r.fatal = always(ruleNamed("", "a")), false
+	r.require = always(ruleNamed("", "a"))
+	r.fatal = false
 	r.asks(about(t, "web"), "a")
 }
 
@@ -304,7 +306,8 @@ func TestRequirementsOfOlderRevisions(t *testing.T) {
 		q.PreviousRevision, r.require = previousRevision, always(rules...)
 		r.asks(q, rounds...)
 	}
-	a, b := []hook.RelatedRule{ruleNamed("", "a")}, []hook.RelatedRule{ruleNamed("", "b")}
+	a := []hook.RelatedRule{ruleNamed("", "a")}
+	b := []hook.RelatedRule{ruleNamed("", "b")}
 	ask(false, a, "", "a")
 	ask(true, b, "a", "b")
 	ask(false, a, "a")

@@ -60,12 +60,14 @@ func checkRule(d *hook.RelatedRule, r object.Resource, s ruleScope) (rule, error
 		out.Namespace = s.Namespace
 	}
 	if given(d.LabelSelector) {
-		if out.Labels, err = labelSelector(d.LabelSelector); err != nil {
+		out.Labels, err = labelSelector(d.LabelSelector)
+		if err != nil {
 			return out, fmt.Errorf("labelSelector: %w", err)
 		}
 	}
 	if given(d.NamespaceSelector) {
-		if out.Spaces, err = labelSelector(d.NamespaceSelector); err != nil {
+		out.Spaces, err = labelSelector(d.NamespaceSelector)
+		if err != nil {
 			return out, fmt.Errorf("namespaceSelector: %w", err)
 		}
 	}

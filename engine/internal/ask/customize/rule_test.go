@@ -24,7 +24,9 @@ const some, none = `{"matchLabels":{"a":"b"}}`, ``
 // TestCheck has a row for each form of rule: about a resource, from a parent in a namespace or
 // (cluster) in none.
 func TestCheck(t *testing.T) {
-	own, all, cluster := ruleScope{true, "shop"}, ruleScope{false, "shop"}, ruleScope{true, ""}
+	own := ruleScope{true, "shop"}
+	all := ruleScope{false, "shop"}
+	cluster := ruleScope{true, ""}
 	tests := []struct {
 		name     string
 		declared hook.RelatedRule

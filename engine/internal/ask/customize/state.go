@@ -112,7 +112,8 @@ func (a *parentState) drop(gone *ruleSet) {
 
 // invalidate removes all rules.
 func (a *parentState) invalidate() {
-	a.latest, a.earlier = nil, nil
+	a.latest = nil
+	a.earlier = nil
 	a.epoch++
 }
 

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -139,7 +139,8 @@ func (c *Customizer) begin(r object.Resource, w *watch) {
 		}
 		c.ViewsChanged()
 	})
-	w.handle, w.free = handle, func() {
+	w.handle = handle
+	w.free = func() {
 		ignore()
 		silence()
 		handle.Release()

@@ -69,7 +69,7 @@ func operations() []hook.Op {
 const method = "post"
 
 // measure counts the calls of a hook.
-func (m *Metrics) measure(next hook.Hook, s hook.Settings, address string) hook.Hook {
+func (m *Metrics) measure(next hook.Hook, s hook.Config, address string) hook.Hook {
 	labels := prometheus.Labels{"url": address, "controller_name": s.ControllerName, "controller_type": s.ControllerKind}
 	inFlight := m.inFlight[s.Op].With(labels)
 	duration := m.duration[s.Op].MustCurryWith(labels).WithLabelValues(method)

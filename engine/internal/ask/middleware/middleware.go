@@ -15,8 +15,8 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// Settings configure the wrappers. The zero value only recovers from panics.
-type Settings struct {
+// Config configure the wrappers. The zero value only recovers from panics.
+type Config struct {
 	// Tracer creates the spans; nil disables them.
 	Tracer trace.Tracer
 	// Metrics count the calls; nil disables them.
@@ -24,10 +24,10 @@ type Settings struct {
 }
 
 // Openers wraps each hook that the given openers open.
-func Openers(openers hook.Openers, s Settings) hook.Openers {
+func Openers(openers hook.Openers, s Config) hook.Openers {
 	wrapped := make(hook.Openers, len(openers))
 	for name, open := range openers {
-		wrapped[name] = func(settings hook.Settings) (*hook.Opened, error) {
+		wrapped[name] = func(settings hook.Config) (*hook.Opened, error) {
 			opened, err := open(settings)
 			if err != nil {
 				return nil, err
@@ -45,7 +45,7 @@ func Openers(openers hook.Openers, s Settings) hook.Openers {
 }
 
 // wrap wraps a hook. The span is the outermost wrapper.
-func (s Settings) wrap(opened *hook.Opened, transport string, settings hook.Settings) hook.Hook {
+func (s Config) wrap(opened *hook.Opened, transport string, settings hook.Config) hook.Hook {
 	h := withRecovery(opened.Hook, string(settings.Op)+" "+opened.Address)
 	if s.Metrics != nil {
 		h = s.Metrics.measure(h, settings, opened.Address)
@@ -64,7 +64,8 @@ func withRecovery(next hook.Hook, name string) hook.Hook {
 		defer func() {
 			var panicked *panics.Error
 			if errors.As(err, &panicked) {
-				answer, err = nil, &hook.Error{Kind: hook.Failed, Hook: name, Err: errors.New(panicked.Error())}
+				answer = nil
+				err = &hook.Error{Kind: hook.Failed, Hook: name, Err: errors.New(panicked.Error())}
 			}
 		}()
 		defer panics.Recover(ctx, &err, "panic in a hook's transport", "hook", name)

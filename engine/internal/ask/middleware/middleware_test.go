@@ -28,13 +28,13 @@ func (statusError) Error() string { return "status 503" }
 func (statusError) Code() string  { return "503" }
 
 // wrap opens a hook that calls f, with all wrappers.
-func wrap(t *testing.T, s Settings, f hook.Func) hook.Hook {
+func wrap(t *testing.T, s Config, f hook.Func) hook.Hook {
 	t.Helper()
-	openers := Openers(hook.Openers{"webhook": func(hook.Settings) (*hook.Opened, error) {
+	openers := Openers(hook.Openers{"webhook": func(hook.Config) (*hook.Opened, error) {
 		return &hook.Opened{Hook: f, Address: "http://hello/sync"}, nil
 	}}, s)
 	opened, err := openers["webhook"](
-		hook.Settings{ControllerKind: "CompositeController", ControllerName: "hello", Op: hook.Sync, Version: "v2"})
+		hook.Config{ControllerKind: "CompositeController", ControllerName: "hello", Op: hook.Sync, Version: "v2"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestEveryCallIsASpan(t *testing.T) {
 			spans := tracetest.NewSpanRecorder()
 			tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
 			inside := trace.SpanContext{}
-			h := wrap(t, Settings{Tracer: tracer}, func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+			h := wrap(t, Config{Tracer: tracer}, func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 				inside = trace.SpanContextFromContext(ctx)
 				return o.f(ctx, q)
 			})
@@ -106,7 +106,7 @@ func TestEveryCallIsCounted(t *testing.T) {
 	for name, o := range outcomes {
 		t.Run(name, func(t *testing.T) {
 			registry := prometheus.NewPedanticRegistry()
-			h := wrap(t, Settings{Metrics: NewMetrics(registry)}, o.f)
+			h := wrap(t, Config{Metrics: NewMetrics(registry)}, o.f)
 			_, _ = h.Ask(t.Context(), &hook.Question{Op: hook.Sync, Changed: hook.ChangedChild})
 			labels := `controller_name="hello",controller_type="CompositeController"`
 			want := `# HELP hookloop_hook_calls_total Calls of hooks, by controller, operation and the input that had ` +
@@ -136,7 +136,7 @@ metacontroller_sync_requests_total{code="` + o.code + `",` + labels + `,method="
 
 // TestPanicInATransport is a fault of the hook, not of the sync that calls it.
 func TestPanicInATransport(t *testing.T) {
-	_, err := wrap(t, Settings{}, outcomes["panic"].f).Ask(t.Context(), &hook.Question{Op: hook.Sync})
+	_, err := wrap(t, Config{}, outcomes["panic"].f).Ask(t.Context(), &hook.Question{Op: hook.Sync})
 	var failed *hook.Error
 	var panicked *panics.Error
 	if !errors.As(err, &failed) || failed.Kind != hook.Failed || errors.As(err, &panicked) ||
@@ -147,9 +147,9 @@ func TestPanicInATransport(t *testing.T) {
 
 func TestAnErrorOfTheOpenerIsPassedOn(t *testing.T) {
 	broken := errors.New("url: is missing")
-	openers := Openers(hook.Openers{"webhook": func(hook.Settings) (*hook.Opened, error) { return nil, broken }},
-		Settings{})
-	if opened, err := openers["webhook"](hook.Settings{}); opened != nil || !errors.Is(err, broken) {
+	openers := Openers(hook.Openers{"webhook": func(hook.Config) (*hook.Opened, error) { return nil, broken }},
+		Config{})
+	if opened, err := openers["webhook"](hook.Config{}); opened != nil || !errors.Is(err, broken) {
 		t.Errorf("got %v, %v, want %v", opened, err, broken)
 	}
 }

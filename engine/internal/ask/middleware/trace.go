@@ -13,7 +13,7 @@ import (
 
 // attributes returns the span attributes that all calls of a hook share. Transports add those of
 // their protocol.
-func attributes(transport string, s hook.Settings, address string) []attribute.KeyValue {
+func attributes(transport string, s hook.Config, address string) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String("hookloop.hook.transport", transport),
 		attribute.String("hookloop.hook.address", address),

@@ -36,8 +36,8 @@ const (
 	maxSpread = 3 * time.Second
 )
 
-// Settings configure a Tracker.
-type Settings[K comparable] struct {
+// Config configure a Tracker.
+type Config[K comparable] struct {
 	Clock clock.WithTicker
 	// Enqueue adds a parent to the queue after a time.
 	Enqueue func(key K, after time.Duration)
@@ -48,7 +48,7 @@ type Settings[K comparable] struct {
 
 // Tracker tracks whether the hooks of one controller are reachable.
 type Tracker[K comparable] struct {
-	Settings[K]
+	Config[K]
 
 	mu sync.Mutex // guards the fields below
 	// hooks are those that the last sync missed, by name.
@@ -72,8 +72,8 @@ type hook[K comparable] struct {
 }
 
 // New returns a Tracker. Run makes its probes.
-func New[K comparable](s Settings[K]) *Tracker[K] {
-	return &Tracker[K]{Settings: s, hooks: map[string]*hook[K]{}, waits: map[K]string{}, changed: make(chan struct{})}
+func New[K comparable](s Config[K]) *Tracker[K] {
+	return &Tracker[K]{Config: s, hooks: map[string]*hook[K]{}, waits: map[K]string{}, changed: make(chan struct{})}
 }
 
 // Missed records that a sync of a parent did not reach a hook. It returns the time for which the
@@ -86,7 +86,8 @@ func (t *Tracker[K]) Missed(key K, name string) time.Duration {
 		h = &hook[K]{since: t.Clock.Now()}
 		t.hooks[name] = h
 	}
-	if h.misses++; h.misses < downAfter {
+	h.misses++
+	if h.misses < downAfter {
 		return 0
 	}
 	if t.waits[key] != name {

@@ -36,7 +36,7 @@ func newWorld(parents int) *world {
 		}
 		return object.Ref{}, false
 	}
-	w.Tracker = New(Settings[object.Ref]{Clock: clock.RealClock{}, Enqueue: w.enqueue, Other: other})
+	w.Tracker = New(Config[object.Ref]{Clock: clock.RealClock{}, Enqueue: w.enqueue, Other: other})
 	return w
 }
 
@@ -62,8 +62,10 @@ func (w *world) sync(k object.Ref) time.Duration {
 func (w *world) reset() (parents, total int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	parents, total = len(w.asked), w.total
-	w.asked, w.total = map[object.Ref]int{}, 0
+	parents = len(w.asked)
+	total = w.total
+	w.asked = map[object.Ref]int{}
+	w.total = 0
 	return parents, total
 }
 

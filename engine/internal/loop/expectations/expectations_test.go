@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/loop/expectations"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -76,7 +76,8 @@ func TestDeletes(t *testing.T) {
 		if r.Met(reader{store: s}) {
 			t.Errorf("%s: met before", name)
 		}
-		if change(s); !r.Met(reader{store: s}) {
+		change(s)
+		if !r.Met(reader{store: s}) {
 			t.Errorf("%s: not met", name)
 		}
 	}
@@ -98,10 +99,12 @@ func TestRefused(t *testing.T) {
 		if r.Met(reader{store: s}) || !r.OnlyRefused() || expectations.Total(ctx) != 0 {
 			t.Errorf("%s: met at an older state, or counted as a write", name)
 		}
-		if s.Put(read); r.Met(reader{store: s}) {
+		s.Put(read)
+		if r.Met(reader{store: s}) {
 			t.Errorf("%s: met at the state that was read", name)
 		}
-		if change(s); !r.Met(reader{store: s}) {
+		change(s)
+		if !r.Met(reader{store: s}) {
 			t.Errorf("%s: not met", name)
 		}
 	}

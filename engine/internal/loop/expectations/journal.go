@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -115,7 +115,8 @@ func (j *journal) setBehind(behind bool) {
 func (j *journal) drop() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.newest, j.removals = 0, nil
+	j.newest = 0
+	j.removals = nil
 	j.setBehind(false)
 }
 
@@ -143,7 +144,8 @@ func (j *journal) shown(v view.View, until mark) bool {
 		return false
 	}
 	if j.newest == 0 && len(j.removals) == 0 && j.unordered == "" {
-		j.removals, j.sweepAt = nil, 0
+		j.removals = nil
+		j.sweepAt = 0
 		j.setBehind(false)
 	}
 	return true

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/loop/expectations"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // views are views of one store; change wakes the one who awaits.
@@ -77,7 +77,8 @@ func TestReadsWaitForWrites(t *testing.T) {
 		t.Error("the read did not wait for version 9")
 	}
 	before := v.awaits.Load()
-	if await(t, l, v); v.awaits.Load() != before {
+	await(t, l, v)
+	if v.awaits.Load() != before {
 		t.Error("a read waits for writes that an earlier one has found")
 	}
 }
@@ -143,7 +144,8 @@ func TestWritesToAnotherVersion(t *testing.T) {
 	beta.GVK.Version = "v1beta1"
 	l.Written(beta, page(t, "u", 9, ""))
 	v.changed <- func() { s.Advance("9") }
-	if await(t, l, v); len(v.changed) != 0 {
+	await(t, l, v)
+	if len(v.changed) != 0 {
 		t.Error("the read did not wait")
 	}
 }

@@ -43,7 +43,8 @@ func (g *Gate) signal() {
 func (g *Gate) Begin(name string, w loop.Work) (end func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.works, g.names[w] = append(g.works, w), name
+	g.works = append(g.works, w)
+	g.names[w] = name
 	slices.SortStableFunc(g.works, func(a, b loop.Work) int { return strings.Compare(g.names[a], g.names[b]) })
 	g.signal()
 	return func() {
@@ -161,7 +162,8 @@ func (g *Gate) Step(ctx context.Context) string {
 		case <-changed:
 		}
 		var done bool
-		if done, changed = g.stepped(); done {
+		done, changed = g.stepped()
+		if done {
 			return name
 		}
 	}

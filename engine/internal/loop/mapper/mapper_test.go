@@ -51,7 +51,8 @@ func shown(keys []object.Ref) []string {
 func TestOwner(t *testing.T) {
 	cluster := web
 	cluster.Namespaced = false
-	a, b := pod(t, "Web.example.com/a", nil), pod(t, "Web.example.com/b", nil)
+	a := pod(t, "Web.example.com/a", nil)
+	b := pod(t, "Web.example.com/b", nil)
 	for name, test := range map[string]struct {
 		parent       object.Resource
 		old, current *object.Object
@@ -85,7 +86,8 @@ func TestOrphansFindTheParentsThatSelectThem(t *testing.T) {
 	index.Set(parent("other", "a"), "other", labels.SelectorFromSet(labels.Set{"app": "a"}))
 	index.Set(parent("", "everywhere"), "", labels.SelectorFromSet(labels.Set{"app": "a"}))
 	orphans := mapper.Orphans(index)
-	mine, lost := pod(t, "", map[string]string{"app": "a"}), pod(t, "", map[string]string{"app": "b"})
+	mine := pod(t, "", map[string]string{"app": "a"})
+	lost := pod(t, "", map[string]string{"app": "b"})
 	if diff := cmp.Diff([]string{"everywhere", "ns/a"}, shown(orphans(nil, mine))); diff != "" {
 		t.Errorf("a selected orphan (-want +got):\n%s", diff)
 	}
@@ -104,7 +106,8 @@ func TestOrphansFindTheParentsThatSelectThem(t *testing.T) {
 // TestTheIndexEqualsAScan compares Match with a scan over all selectors, for random selectors and
 // labels.
 func TestTheIndexEqualsAScan(t *testing.T) {
-	index, all := mapper.NewSelectors[object.Ref](), map[object.Ref]labels.Selector{}
+	index := mapper.NewSelectors[object.Ref]()
+	all := map[object.Ref]labels.Selector{}
 	for i := range 400 {
 		key := parent("ns", fmt.Sprint(i%300)) // some are replaced
 		all[key] = randomSelector(t)

@@ -10,7 +10,7 @@ import (
 
 // A key that is added twice is taken once, with both causes, and a user's change comes first.
 func ExampleQueue() {
-	q := queue.New[string](queue.Settings{Name: "example", Clock: clock.RealClock{}})
+	q := queue.New[string](queue.Config{Name: "example", Clock: clock.RealClock{}})
 	q.Add("shop/web", queue.Resync, queue.Cause{Kind: queue.CauseResync})
 	q.Add("shop/api", queue.Child, queue.Cause{Kind: queue.CauseChild})
 	q.Add("shop/api", queue.User, queue.Cause{Kind: queue.CauseObject})

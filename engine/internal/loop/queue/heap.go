@@ -12,7 +12,8 @@ func (h readyHeap[K]) Less(i, j int) bool { return h[i].before(h[j]) }
 
 func (h readyHeap[K]) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].at, h[j].at = i, j
+	h[i].at = i
+	h[j].at = j
 }
 
 // Push appends an entry; callers use heap.Push.
@@ -42,7 +43,8 @@ func (h laterHeap[K]) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
 
 func (h laterHeap[K]) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].at, h[j].at = i, j
+	h[i].at = i
+	h[j].at = j
 }
 
 // Push appends a delay; callers use heap.Push.

@@ -43,7 +43,8 @@ func (q *Queue[K]) Measure() {
 	var sum, longest time.Duration
 	for e := range q.working {
 		took := q.clock.Since(e.started)
-		sum, longest = sum+took, max(longest, took)
+		sum = sum + took
+		longest = max(longest, took)
 	}
 	q.metrics.unfinished.Set(sum.Seconds())
 	q.metrics.longest.Set(longest.Seconds())

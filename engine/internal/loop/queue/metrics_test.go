@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 )
@@ -43,7 +43,7 @@ func (g gauges) NewRetriesMetric(string) workqueue.CounterMetric { return g.of("
 func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gauges{}
-		q := queue.New[object.Ref](queue.Settings{Name: "test", Clock: clock.RealClock{}, Metrics: g})
+		q := queue.New[object.Ref](queue.Config{Name: "test", Clock: clock.RealClock{}, Metrics: g})
 		check := func(when string, want map[string]float64) {
 			t.Helper()
 			q.Measure()

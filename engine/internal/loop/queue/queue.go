@@ -43,8 +43,8 @@ const age = 5 * time.Second
 // MetricsProvider makes the metrics workqueue_*.
 type MetricsProvider = workqueue.MetricsProvider
 
-// Settings configure a Queue.
-type Settings struct {
+// Config configure a Queue.
+type Config struct {
 	// Name is the label name of its metrics.
 	Name  string
 	Clock clock.WithTicker
@@ -91,7 +91,9 @@ func (i Item[K]) After(earlier Item[K]) Item[K] {
 	for _, kind := range slices.Concat(earlier.kinds, i.kinds) {
 		all.addKind(kind)
 	}
-	i.Causes, i.Count, i.kinds = all.list(), earlier.Count+i.Count, all.kinds
+	i.Causes = all.list()
+	i.Count = earlier.Count + i.Count
+	i.kinds = all.kinds
 	i.Priority = min(i.Priority, earlier.Priority)
 	i.Waited += earlier.Waited
 	return i
@@ -150,7 +152,7 @@ type delay[K comparable] struct {
 }
 
 // New makes a Queue.
-func New[K comparable](s Settings) *Queue[K] {
+func New[K comparable](s Config) *Queue[K] {
 	return &Queue[K]{
 		clock:      s.Clock,
 		maxBackoff: cmp.Or(s.MaxBackoff, MaxBackoff),
@@ -189,7 +191,9 @@ func (q *Queue[K]) add(e *entry[K], p Priority, c Cause) {
 	e.causes.add(c)
 	if fresh {
 		q.serial++
-		e.since, e.serial, e.priority = q.clock.Now(), q.serial, p
+		e.since = q.clock.Now()
+		e.serial = q.serial
+		e.priority = p
 		if q.ordered {
 			e.serial = q.gets
 		}
@@ -234,7 +238,8 @@ func (q *Queue[K]) addAfter(e *entry[K], d time.Duration, p Priority, c Cause) {
 		e.delayed = &delay[K]{entry: e, due: due, priority: p, cause: c}
 		heap.Push(&q.later, e.delayed)
 	case due.Before(e.delayed.due):
-		e.delayed.due, e.delayed.cause = due, c
+		e.delayed.due = due
+		e.delayed.cause = c
 		e.delayed.priority = min(e.delayed.priority, p)
 		heap.Fix(&q.later, e.delayed.at)
 	default:
@@ -340,7 +345,8 @@ func (q *Queue[K]) take() (Item[K], bool) {
 	}
 	e := heap.Pop(&q.ready[class]).(*entry[K])
 	q.gets++
-	e.work, e.started = true, now
+	e.work = true
+	e.started = now
 	q.working[e] = struct{}{}
 	item := Item[K]{
 		Key:      e.key,
@@ -369,7 +375,8 @@ func (q *Queue[K]) ripen(now time.Time) {
 // has waited counts as one priority higher for each age; of equals the one that came first is
 // taken.
 func (q *Queue[K]) next(now time.Time) Priority {
-	class, rank := Priority(-1), Priority(0)
+	class := Priority(-1)
+	rank := Priority(0)
 	var first *entry[K]
 	for p := range q.ready {
 		if len(q.ready[p]) == 0 {
@@ -381,7 +388,9 @@ func (q *Queue[K]) next(now time.Time) Priority {
 			aged -= Priority(now.Sub(head.since) / age)
 		}
 		if class < 0 || aged < rank || aged == rank && head.before(first) {
-			class, rank, first = Priority(p), aged, head
+			class = Priority(p)
+			rank = aged
+			first = head
 		}
 	}
 	return class
@@ -435,7 +444,9 @@ func (q *Queue[K]) shrink() {
 	if len(q.entries) > 0 || q.most < minBurst {
 		return
 	}
-	q.entries, q.later, q.most = map[K]*entry[K]{}, nil, 0
+	q.entries = map[K]*entry[K]{}
+	q.later = nil
+	q.most = 0
 	for class := range q.ready {
 		q.ready[class] = nil
 	}

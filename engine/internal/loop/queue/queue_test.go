@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 )
@@ -21,7 +21,7 @@ func key(name string) object.Ref { return object.Ref{Name: name} }
 func cause(kind queue.CauseKind) queue.Cause { return queue.Cause{Kind: kind} }
 
 func newQueue() *queue.Queue[object.Ref] {
-	return queue.New[object.Ref](queue.Settings{Name: "test", Clock: clock.RealClock{}})
+	return queue.New[object.Ref](queue.Config{Name: "test", Clock: clock.RealClock{}})
 }
 
 // take takes one key and gives it back; it fails if none is ready.
@@ -238,7 +238,9 @@ func TestNothingIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		var mu sync.Mutex
-		working, added, taken := map[object.Ref]bool{}, map[object.Ref]int{}, map[object.Ref]int{}
+		working := map[object.Ref]bool{}
+		added := map[object.Ref]int{}
+		taken := map[object.Ref]int{}
 		ctx, cancel := context.WithCancel(context.Background())
 		var workers sync.WaitGroup
 		for range 4 {
@@ -308,7 +310,7 @@ func BenchmarkAddAndGet(b *testing.B) {
 // they came and however long they waited, and keeps priorities.
 func TestOrdered(t *testing.T) {
 	fake := clocktesting.NewFakeClock(time.Unix(0, 0))
-	q := queue.New[object.Ref](queue.Settings{Clock: fake, Ordered: true})
+	q := queue.New[object.Ref](queue.Config{Clock: fake, Ordered: true})
 	add := func(p queue.Priority, keys ...string) {
 		for _, name := range keys {
 			q.Add(key(name), p, queue.Cause{})

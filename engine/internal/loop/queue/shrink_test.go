@@ -8,7 +8,7 @@ import (
 
 // TestRoomOfABurst adds many keys and takes them, twice: the queue keeps no room for them.
 func TestRoomOfABurst(t *testing.T) {
-	q := New[int](Settings{Clock: clock.RealClock{}})
+	q := New[int](Config{Clock: clock.RealClock{}})
 	take := func(n int) {
 		for range n {
 			item, ok := q.Get(t.Context())

@@ -52,7 +52,8 @@ func (w *waiters) add(one *waiter, due time.Time) bool {
 	if due.IsZero() || w.timer != nil && !due.Before(w.due) {
 		return false
 	}
-	w.timer, w.due = one, due
+	w.timer = one
+	w.due = due
 	return true
 }
 

@@ -24,7 +24,7 @@ func get(t *testing.T, q *Queue[string]) (got <-chan string, cancel context.Canc
 	return keys, cancel
 }
 
-func newQueue() *Queue[string] { return New[string](Settings{Name: "test", Clock: clock.RealClock{}}) }
+func newQueue() *Queue[string] { return New[string](Config{Name: "test", Clock: clock.RealClock{}}) }
 
 // TestAKeyWakesOneWaiter has ten workers without work: a key wakes the last of them alone.
 func TestAKeyWakesOneWaiter(t *testing.T) {

@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // Affected returns the keys with a reference to an object's old or current state, in no order, each

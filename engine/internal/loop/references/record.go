@@ -1,8 +1,8 @@
 package references
 
 import (
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -63,9 +63,11 @@ func (r *Recorder[K]) record(of object.Resource, t target, add func(*reference[K
 	if r.coarse(of) {
 		return
 	}
-	d, at := s.dependent(r.key), s.resource(of)
+	d := s.dependent(r.key)
+	at := s.resource(of)
 	if r.count[of] >= s.limits.PerKey || s.full(d, at, t) {
-		t, add = target{kind: whole}, nil
+		t = target{kind: whole}
+		add = nil
 	}
 	ref := s.bind(d, at, t, add)
 	if r.read.has(ref) {

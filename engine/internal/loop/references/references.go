@@ -15,8 +15,8 @@ import (
 	"sync"
 
 	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // Limits bound the memory of a Store. A limit is never a lost event: beyond it, references become
@@ -231,7 +231,8 @@ func (s *Store[K]) remove(ref *reference[K]) {
 	case selected:
 		r.selectors.Delete(ref)
 	case indexed:
-		if r.indexes[ref.target.index]--; r.indexes[ref.target.index] == 0 {
+		r.indexes[ref.target.index]--
+		if r.indexes[ref.target.index] == 0 {
 			delete(r.indexes, ref.target.index)
 		}
 	}

@@ -34,7 +34,8 @@ func (n naive) affected(of object.Resource, old, current *object.Object) []int {
 func TestAffectedAgreesWithAScan(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		s, want := NewStore[int](Limits{}), naive{}
+		s := NewStore[int](Limits{})
+		want := naive{}
 		for range 60 {
 			key := random.IntN(12)
 			reads := make([]read, random.IntN(14))
@@ -56,7 +57,8 @@ func TestAffectedAgreesWithAScan(t *testing.T) {
 				want[key] = reads
 			}
 			of := randomResource(random)
-			old, current := randomThing(t, random, of), randomThing(t, random, of)
+			old := randomThing(t, random, of)
+			current := randomThing(t, random, of)
 			switch random.IntN(3) {
 			case 0:
 				old = nil
@@ -232,7 +234,8 @@ func TestBytes(t *testing.T) {
 		}
 		r.Done(false)
 	}
-	used, estimate := int(heaptest.Used()-before), s.Stats().Bytes
+	used := int(heaptest.Used() - before)
+	estimate := s.Stats().Bytes
 	if ratio := float64(estimate) / float64(used); ratio < .6 || ratio > 1.6 {
 		t.Errorf("the estimate is %d bytes, the heap has %d", estimate, used)
 	}
@@ -255,7 +258,8 @@ func BenchmarkAffected(b *testing.B) {
 				r.Done(false)
 			}
 			set := map[string]string{"node": "7", "colour": "7"}
-			old, current := thing(b, pods, "ns", "7", "", set), thing(b, pods, "ns", "7", "", set)
+			old := thing(b, pods, "ns", "7", "", set)
+			current := thing(b, pods, "ns", "7", "", set)
 			b.ReportAllocs()
 			for b.Loop() {
 				if got := s.Affected(pods, old, current); len(got) != 1 {

@@ -2,8 +2,8 @@ package composite
 
 import (
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/internal/plan"
 )
 
 // Questions returns one question or, during a rolling update, one for each live revision of the
@@ -20,7 +20,8 @@ func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
 	for _, parent := range o.Revisions.Parents[1:] {
 		if parent != nil {
 			older := *q
-			older.Parent, older.PreviousRevision = parent, true
+			older.Parent = parent
+			older.PreviousRevision = true
 			questions = append(questions, &older)
 		}
 	}
@@ -34,7 +35,8 @@ func (s *Shape) Desired(in plan.Input, answers []*hook.Answer) (*plan.Desired, e
 	if err != nil {
 		return nil, err
 	}
-	if desired.Status, err = s.status(in.Observed.Parent, answers[0]); err != nil {
+	desired.Status, err = s.status(in.Observed.Parent, answers[0])
+	if err != nil {
 		return nil, err
 	}
 	desired.MarkSynced = s.ownsStatus()

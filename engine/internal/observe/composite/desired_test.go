@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // answered is what a shape makes of an answer about the parent web, leaving or not.
@@ -95,7 +95,8 @@ func TestSharedStatus(t *testing.T) {
 			}
 			var want map[string]any
 			if test.want != "" {
-				if want, err = object.DecodeMap([]byte(test.want)); err != nil {
+				want, err = object.DecodeMap([]byte(test.want))
+				if err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -1,9 +1,9 @@
 package composite
 
 import (
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -37,7 +37,8 @@ func (s *Shape) Observe(in shape.Input) (*plan.Observed, error) {
 		return observed, nil
 	}
 	var adopt []plan.Action
-	if observed.Revisions, adopt, err = s.revisions(in, observed, claimer); err != nil {
+	observed.Revisions, adopt, err = s.revisions(in, observed, claimer)
+	if err != nil {
 		return nil, err
 	}
 	observed.Prepare = append(observed.Prepare, adopt...)

@@ -7,10 +7,10 @@ import (
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/internal/observe/shape"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/plan/rollout"
-	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/object"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -76,7 +76,8 @@ func (s *Shape) revisions(
 	if err != nil {
 		return nil, nil, err
 	}
-	if r.History, err = rollout.Read(o.Parent, s.rolling.fields, known); err != nil {
+	r.History, err = rollout.Read(o.Parent, s.rolling.fields, known)
+	if err != nil {
 		return nil, nil, err
 	}
 	r.Parents, err = s.parents(o.Parent, r.History)
@@ -111,7 +112,8 @@ func (s *Shape) parents(parent *object.Object, history rollout.History) ([]*obje
 			parents[i] = parent
 		case len(r.Members) > 0:
 			var err error
-			if parents[i], err = s.rolling.fields.Parent(parent, r); err != nil {
+			parents[i], err = s.rolling.fields.Parent(parent, r)
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -131,7 +133,8 @@ func (s *Shape) roll(in plan.Input, answers []*hook.Answer, desired *plan.Desire
 	for _, children := range older[1:] {
 		w.Previous = append(w.Previous, names(children))
 	}
-	if w.Latest, err = s.latest(in, desired.Children); err != nil {
+	w.Latest, err = s.latest(in, desired.Children)
+	if err != nil {
 		return err
 	}
 	step := o.Revisions.History.Next(w)
@@ -219,7 +222,8 @@ func (s *Shape) latest(in plan.Input, children []plan.Child) ([]rollout.Child, e
 		}
 		child := rollout.Child{Member: rollout.MemberOf(c.Ref(), o.Scope.ParentNamespace)}
 		var err error
-		if child.Matches, err = in.Matches(c); err != nil {
+		child.Matches, err = in.Matches(c)
+		if err != nil {
 			return nil, err
 		}
 		present := o.Children.Get(c.Ref())

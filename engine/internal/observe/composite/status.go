@@ -2,8 +2,8 @@ package composite
 
 import (
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // ownsStatus reports whether the hook's status replaces the parents' status without a new
@@ -23,7 +23,8 @@ func (s *Shape) status(parent *object.Object, answer *hook.Answer) (map[string]a
 	status := map[string]any{}
 	if answer.Status != nil {
 		var err error
-		if status, err = object.DecodeMap(answer.Status); err != nil {
+		status, err = object.DecodeMap(answer.Status)
+		if err != nil {
 			return nil, &plan.AnswerError{Index: -1, Item: "status", Problem: err.Error() + ", expected an object"}
 		}
 	}

@@ -13,9 +13,9 @@ import (
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 const (
@@ -118,7 +118,8 @@ func (s *Shape) Desired(in plan.Input, answers []*hook.Answer) (*plan.Desired, e
 	if err := plan.CheckMetadata(answer.Labels, answer.Annotations); err != nil {
 		return nil, err
 	}
-	desired.Labels, desired.Annotations = answer.Labels, answer.Annotations
+	desired.Labels = answer.Labels
+	desired.Annotations = answer.Annotations
 	desired.Status, err = status(in.Observed.Parent, answer)
 	return desired, err
 }

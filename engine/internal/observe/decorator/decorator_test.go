@@ -9,11 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
-	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
+	"github.com/hookloop/hookloop/engine/object"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -283,7 +283,8 @@ func TestDesired(t *testing.T) {
 		t.Errorf("metadata (-want +got):\n%s", diff)
 	}
 	o.Finalizing = true
-	if d, err = s.Desired(plan.Input{Observed: o}, []*hook.Answer{{Finalized: true}}); err != nil ||
+	d, err = s.Desired(plan.Input{Observed: o}, []*hook.Answer{{Finalized: true}})
+	if err != nil ||
 		d.RemoveFinalizer != FinalizerPrefix+"deco" {
 		t.Errorf("Desired = %+v, %v, want the finalizer removed", d, err)
 	}

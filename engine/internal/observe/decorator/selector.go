@@ -15,7 +15,8 @@ func selector(rule v1alpha1.DecoratedResourceRule) (func(*object.Object) bool, e
 	byLabel := labels.Everything()
 	if rule.LabelSelector != nil {
 		var err error
-		if byLabel, err = metav1.LabelSelectorAsSelector(rule.LabelSelector); err != nil {
+		byLabel, err = metav1.LabelSelectorAsSelector(rule.LabelSelector)
+		if err != nil {
 			return nil, fmt.Errorf("labelSelector: %w", err)
 		}
 	}

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // inputID names an input: the place of its resource in Shape.inputs, and its name.
@@ -44,7 +44,8 @@ func (s *Shape) listInputs(r view.Reader, parent *object.Object) ([]inputID, err
 			}
 			selected, known := in[o.Namespace()]
 			if !known {
-				if selected, err = s.inNamespace(r, &sel, o.Namespace()); err != nil {
+				selected, err = s.inNamespace(r, &sel, o.Namespace())
+				if err != nil {
 					return nil, err
 				}
 				in[o.Namespace()] = selected

@@ -59,7 +59,8 @@ func ParseMapKey(text string) (MapKey, error) {
 	}
 	key := MapKey{Name: names[len(names)-1]}
 	var grouped bool
-	if key.Kind, key.Group, grouped = strings.Cut(names[0], "."); !validKind(key.Kind) {
+	key.Kind, key.Group, grouped = strings.Cut(names[0], ".")
+	if !validKind(key.Kind) {
 		return MapKey{}, fmt.Errorf("map key %q: kind %q: expected letters, digits and hyphens", text, key.Kind)
 	}
 	if faults := validation.IsDNS1123Subdomain(key.Group); grouped && len(faults) > 0 {

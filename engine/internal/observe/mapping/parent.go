@@ -5,11 +5,11 @@ import (
 	"strconv"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/observe/parts"
-	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // observeParent observes the whole parent and its finalizer, without outputs. If something that
@@ -104,7 +104,8 @@ func (s *Shape) desiredOfParent(in plan.Input) (*plan.Desired, error) {
 		desired.StatusLater = true
 		return desired, nil
 	}
-	desired.Status, desired.Conditions = status, []hook.Condition{synced}
+	desired.Status = status
+	desired.Conditions = []hook.Condition{synced}
 	return desired, nil
 }
 

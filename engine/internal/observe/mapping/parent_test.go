@@ -10,11 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/observe/parts"
-	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
+	"github.com/hookloop/hookloop/engine/object"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 )
@@ -73,7 +73,8 @@ func (w *own) edit(fields string) {
 	body := map[string]any{}
 	if w.parent != nil {
 		var err error
-		if body, err = w.parent.Map(); err != nil {
+		body, err = w.parent.Map()
+		if err != nil {
 			w.t.Fatal(err)
 		}
 	} else if err := yaml.Unmarshal([]byte(newCopy), &body); err != nil {
@@ -96,7 +97,8 @@ func (w *own) edit(fields string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if w.parent, err = object.Decode(data); err != nil {
+	w.parent, err = object.Decode(data)
+	if err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -294,10 +296,12 @@ func TestParentFinalizer(t *testing.T) {
 	if d := w.sync(); d.RemoveFinalizer != "" {
 		t.Error("the finalizer goes before the hook is asked")
 	}
-	if w.ends(finalized, done); w.sync().RemoveFinalizer != "" {
+	w.ends(finalized, done)
+	if w.sync().RemoveFinalizer != "" {
 		t.Error("the finalizer goes before the hook has finished with all parts")
 	}
-	if w.ends(finalized, finalized); w.sync().RemoveFinalizer != FinalizerPrefix+"copy" {
+	w.ends(finalized, finalized)
+	if w.sync().RemoveFinalizer != FinalizerPrefix+"copy" {
 		t.Error("the finalizer stays after the hook has finished with all parts")
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
-	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // observePart observes one part: its input, if there is one, and its outputs. It returns nil for a
@@ -159,7 +159,8 @@ func (s *Shape) partQuestions(o *plan.Observed) []*hook.Question {
 	default:
 		return nil
 	}
-	q.MapKey, q.Input = o.Key.Part, o.Input
+	q.MapKey = o.Key.Part
+	q.Input = o.Input
 	return []*hook.Question{q}
 }
 

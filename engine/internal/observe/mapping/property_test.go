@@ -12,10 +12,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -122,7 +122,8 @@ func (c *cluster) parent() *object.Object {
 func (c *cluster) put(body map[string]any) *object.Object {
 	c.version++
 	metadata := body["metadata"].(map[string]any)
-	if metadata["resourceVersion"] = fmt.Sprint(c.version); metadata["uid"] == nil {
+	metadata["resourceVersion"] = fmt.Sprint(c.version)
+	if metadata["uid"] == nil {
 		metadata["uid"] = fmt.Sprint("uid-", c.version)
 	}
 	o, err := object.FromMap(body)
@@ -332,7 +333,9 @@ func (c *cluster) onePass() map[string]string {
 		}
 		selector = labels.SelectorFromSet(set)
 	}
-	inputs, owned, want := map[string]bool{}, c.owned(), map[string]string{}
+	inputs := map[string]bool{}
+	owned := c.owned()
+	want := map[string]string{}
 	for ref, o := range c.objects {
 		isInput := (ref.GVK.Kind == "ConfigMap" || ref.GVK.Kind == "Secret") && ref.Namespace == "shop" &&
 			owned[ref] == nil && selector.Matches(labels.Set(o.Labels()))
@@ -365,7 +368,8 @@ func (c *cluster) onePass() map[string]string {
 // restart drops everything that the engine holds, lists, and enqueues all parts.
 func (c *cluster) restart() {
 	c.queue, c.memory, c.waiting = map[string]bool{}, map[string]*partMemory{}, map[string]int{}
-	c.index, c.shown = newSelections(c.shape), nil
+	c.index = newSelections(c.shape)
+	c.shown = nil
 	c.deliver()
 	c.enqueueAll()
 }
@@ -374,7 +378,8 @@ func (c *cluster) restart() {
 // an object are one event, as after a watch was lost.
 func (c *cluster) deliver() {
 	before := c.shown
-	c.shown, c.seen = maps.Clone(c.objects), c.version
+	c.shown = maps.Clone(c.objects)
+	c.seen = c.version
 	c.reader = viewtest.NewReader(slices.Collect(maps.Values(c.shown))...)
 	changed := map[object.Ref]bool{}
 	for _, objects := range []map[object.Ref]*object.Object{before, c.shown} {
@@ -384,7 +389,8 @@ func (c *cluster) deliver() {
 	}
 	owners := c.shape.owners()
 	for ref := range changed {
-		old, current := before[ref], c.shown[ref]
+		old := before[ref]
+		current := c.shown[ref]
 		if old == current {
 			continue
 		}
@@ -493,7 +499,8 @@ func (c *cluster) sync(part string, budget *int) error {
 func (c *cluster) do(actions []plan.Action, budget *int) error {
 	for _, a := range actions {
 		c.log = append(c.log, fmt.Sprint(a))
-		if *budget--; *budget < 0 {
+		*budget--
+		if *budget < 0 {
 			return errConflict
 		}
 		present := c.objects[a.Ref]

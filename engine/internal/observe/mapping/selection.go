@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,7 +49,8 @@ func (s *Shape) selectionOf(parent *object.Object) (selection, error) {
 func (s *Shape) parseSelection(parent *object.Object) (selection, error) {
 	sel := selection{parent: parent.UID(), namespace: parent.Namespace()}
 	var err error
-	if sel.selector, err = selectorAt(parent, "selector"); err == nil && !s.rules.Resource.Namespaced {
+	sel.selector, err = selectorAt(parent, "selector")
+	if err == nil && !s.rules.Resource.Namespaced {
 		sel.namespaces, err = selectorAt(parent, "namespaceSelector")
 	}
 	if err != nil && s.rules.Departing(parent) {

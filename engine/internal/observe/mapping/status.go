@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/observe/parts"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -33,7 +33,8 @@ func (s *Shape) status(
 ) (next map[string]any, synced hook.Condition, changed bool, err error) {
 	present := map[string]any{}
 	if raw, there := parent.Field("status"); there && string(raw) != "null" {
-		if present, err = object.DecodeMap(raw); err != nil {
+		present, err = object.DecodeMap(raw)
+		if err != nil {
 			return nil, hook.Condition{}, false, fmt.Errorf("status of %s: %w", parent.Ref(), err)
 		}
 	}
@@ -151,16 +152,19 @@ func syncedCondition(sum *parts.Summary) hook.Condition {
 	}
 	switch {
 	case sum.Failed > 0:
-		c.Status, c.Reason = metav1.ConditionFalse, reasonPartsFailed
+		c.Status = metav1.ConditionFalse
+		c.Reason = reasonPartsFailed
 		texts := make([]string, 0, len(sum.Failures))
 		for _, f := range sum.Failures {
 			texts = append(texts, shortKey(f.Part)+": "+f.Message)
 		}
-		if c.Message = fmt.Sprintf("the last sync of %d inputs failed", sum.Failed); len(texts) > 0 {
+		c.Message = fmt.Sprintf("the last sync of %d inputs failed", sum.Failed)
+		if len(texts) > 0 {
 			c.Message += ": " + strings.Join(texts, "; ")
 		}
 	case sum.UnderWay() && sum.Change:
-		c.Status, c.Reason = metav1.ConditionUnknown, reasonProgressing
+		c.Status = metav1.ConditionUnknown
+		c.Reason = reasonProgressing
 		c.Message = "not all inputs are synced since the parent changed; status.progress counts them"
 	}
 	return c

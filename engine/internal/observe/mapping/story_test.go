@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
-	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/storytest"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
+	"github.com/hookloop/hookloop/engine/object"
 	"golang.org/x/tools/txtar"
 	"sigs.k8s.io/yaml"
 )
@@ -53,7 +53,8 @@ type story struct {
 func newStory(t *testing.T, archive *txtar.Archive) *story {
 	t.Helper()
 	s := &story{t: t, parent: documents(t, storytest.Section(archive, "parent.yaml"), "", plan.Owner{})[0]}
-	if s.shape, s.refused = declare(t, storytest.Section(archive, "controller.yaml")); s.refused != nil {
+	s.shape, s.refused = declare(t, storytest.Section(archive, "controller.yaml"))
+	if s.refused != nil {
 		return s
 	}
 	s.reader = viewtest.NewReader(append(

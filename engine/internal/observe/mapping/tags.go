@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -35,14 +35,16 @@ const maxMapKey = 4096
 // last-applied state count. Without one, a label that has the form of a hash counts before the
 // annotation.
 func readTags(o *object.Object) tags {
-	label, annotation := o.Labels()[plan.MapKey], o.Annotations()[plan.MapKey]
+	label := o.Labels()[plan.MapKey]
+	annotation := o.Annotations()[plan.MapKey]
 	if len(annotation) > maxMapKey {
 		annotation = ""
 	}
 	t := tags{controller: o.Annotations()[plan.MapController]}
 	agree := t.controller != "" && annotation != "" && Hash(annotation) == label
 	if agree && t.isApplied(annotation, o.LastApplied()) {
-		t.key, t.hash = annotation, label
+		t.key = annotation
+		t.hash = label
 		return t
 	}
 	if applied := appliedTags(o.LastApplied()); applied != (tags{}) {
@@ -50,7 +52,8 @@ func readTags(o *object.Object) tags {
 	}
 	switch {
 	case agree:
-		t.key, t.hash = annotation, label
+		t.key = annotation
+		t.hash = label
 	case isHash(label):
 		t.hash = label
 	case parses(annotation):

@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
 	"github.com/hookloop/hookloop/engine/internal/loop"
+	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/observe/parts"
-	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/internal/watch/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/utils/clock"
 )
 
@@ -49,12 +49,12 @@ func newLive(t *testing.T, seed uint64) *live {
 		t: t, random: rand.New(rand.NewPCG(seed, 0)), server: cachetest.New(t), shape: s, selected: "x", generation: 1,
 		labels: map[string]string{}, outputs: map[string]pageOfMap{},
 	}
-	c, err := cache.New(cache.Settings{Config: w.server.Config()})
+	c, err := cache.New(cache.Config{Config: w.server.Config()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	w.run = loop.New[hook.Key]("map/copy", loop.Settings{Cache: c, Clock: clock.RealClock{}, Workers: 2})
+	w.run = loop.New[hook.Key]("map/copy", loop.Config{Cache: c, Clock: clock.RealClock{}, Workers: 2})
 	s.Watch(w.run)
 	s.tracker.Start(clock.RealClock{}, liveQueue{w.run})
 	w.run.Reconcile(loop.Func[hook.Key](w.reconcile))
@@ -90,7 +90,8 @@ func (w *live) reconcile(_ context.Context, item queue.Item[hook.Key]) (loop.Res
 // step changes something at random.
 func (w *live) step() {
 	n := w.random.IntN(6)
-	input, output := fmt.Sprint("in-", n), fmt.Sprint("out-", w.random.IntN(8))
+	input := fmt.Sprint("in-", n)
+	output := fmt.Sprint("out-", w.random.IntN(8))
 	switch w.random.IntN(9) {
 	case 0, 1, 2:
 		w.labels[input] = []string{"x", "y"}[w.random.IntN(2)]
@@ -149,7 +150,10 @@ func numbers(inputs, outputs, ready, groups, detached int) string {
 
 // scan counts the world.
 func (w *live) scan() string {
-	inputs, outputs, ready, detached := 0, 0, 0, 0
+	inputs := 0
+	outputs := 0
+	ready := 0
+	detached := 0
 	groups := map[string]bool{}
 	for _, label := range w.labels {
 		if label == w.selected {

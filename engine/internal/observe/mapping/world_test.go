@@ -9,10 +9,10 @@ import (
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
-	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
+	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 )
@@ -49,7 +49,8 @@ func declare(t testing.TB, text string) (*Shape, error) {
 	}
 	var r Resources
 	found := false
-	if r.Parent, found = find(c.Spec.ParentResource.ResourceRule); !found {
+	r.Parent, found = find(c.Spec.ParentResource.ResourceRule)
+	if !found {
 		t.Fatalf("the parent resource %s is not served", c.Spec.ParentResource.ResourceRule)
 	}
 	r.Namespaces, _ = find(v1alpha1.ResourceRule{APIVersion: "v1", Resource: "namespaces"})
@@ -193,7 +194,8 @@ func listParts(s *Shape, r view.Reader, parent *object.Object) (parts []string, 
 	}
 	known := map[string]bool{}
 	for part := range inputs {
-		parts, known[part] = append(parts, part), true
+		parts = append(parts, part)
+		known[part] = true
 	}
 	var without []string
 	for _, kind := range s.outputKinds {
@@ -203,7 +205,8 @@ func listParts(s *Shape, r view.Reader, parent *object.Object) (parts []string, 
 		}
 		for o := range v.OwnedBy(parent.UID()).All() {
 			if part, ok := s.partOf(o); ok && !known[part] && !s.mayHaveInput(part) {
-				without, known[part] = append(without, part), true
+				without = append(without, part)
+				known[part] = true
 			}
 		}
 	}

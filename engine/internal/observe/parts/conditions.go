@@ -42,9 +42,11 @@ func TrueConditions(o *object.Object) []string {
 // lowerCamel returns a type of condition as the name of a field: Ready is ready, DNSReady dnsReady.
 // A type with a domain keeps it.
 func lowerCamel(name string) string {
-	domain, last := "", name
+	domain := ""
+	last := name
 	if at := strings.LastIndexByte(name, '/'); at >= 0 {
-		domain, last = name[:at+1], name[at+1:]
+		domain = name[:at+1]
+		last = name[at+1:]
 	}
 	letters := []rune(last)
 	for i, r := range letters {

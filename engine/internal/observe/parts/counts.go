@@ -84,7 +84,8 @@ func (c *counts) setInput(p *part, resource int) bool {
 	if p.input >= 0 {
 		c.inputs[p.input]--
 	}
-	if p.input = resource; resource >= 0 {
+	p.input = resource
+	if resource >= 0 {
 		c.inputs[resource]++
 	}
 	c.countDetached(p, 1)
@@ -121,7 +122,8 @@ func (c *counts) countOutput(id outputID, o output, n int) {
 	c.countDetached(o.part, 1)
 	c.outputs[id.resource] += n
 	for _, name := range o.conditions {
-		if c.conditions[id.resource][name] += n; c.conditions[id.resource][name] == 0 {
+		c.conditions[id.resource][name] += n
+		if c.conditions[id.resource][name] == 0 {
 			delete(c.conditions[id.resource], name)
 		}
 	}

@@ -34,7 +34,8 @@ func key(part string) hook.Key { return hook.Key{Parent: shop, Part: part} }
 
 // newTracker returns a Tracker for two resources of inputs and two of outputs.
 func newTracker() (*Tracker, *log, *clocktesting.FakePassiveClock) {
-	l, c := &log{}, clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	l := &log{}
+	c := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 	t := New(2, 2)
 	t.Start(c, l)
 	return t, l, c
@@ -181,7 +182,11 @@ func TestCountsEqualAScan(t *testing.T) {
 			if !known {
 				t.Fatal("the parent is not known")
 			}
-			got.Change, got.Settled, got.Total, got.Synced, got.Finalized = false, false, 0, 0, false
+			got.Change = false
+			got.Settled = false
+			got.Total = 0
+			got.Synced = 0
+			got.Finalized = false
 			if diff := cmp.Diff(w.scan(), got); diff != "" {
 				t.Fatalf("seed %d, step %d: counts differ from a scan (-want +got):\n%s", seed, n, diff)
 			}

@@ -60,7 +60,8 @@ func (t *Tracker) Observe(
 		p.mapped = p.seen.Generation
 	}
 	t.setInputs(p, inputs)
-	p.seen, p.wanted = &now, false
+	p.seen = &now
+	p.wanted = false
 	p.finalized = 0
 	p.round = newRound(t.clock.Now(), p.parts, now.Departing)
 	p.round.change = change
@@ -81,7 +82,8 @@ func (t *Tracker) known(key hook.Key, uid types.UID) *parent {
 	if p != nil {
 		return p
 	}
-	if p = t.byUID[uid]; p == nil {
+	p = t.byUID[uid]
+	if p == nil {
 		p = &parent{uid: uid, counts: newCounts(t.inputs, t.outputs)}
 		t.byUID[uid] = p
 	}
@@ -179,7 +181,8 @@ func (t *Tracker) End(key hook.Key, r Result) {
 func (t *Tracker) checkEnd(p *parent) {
 	ends := p.seen != nil && !p.round.ended && p.round.settled()
 	if ends {
-		p.round.ended, p.settled = true, p.seen.Generation
+		p.round.ended = true
+		p.settled = p.seen.Generation
 	}
 	if ends || p.isFinalized() {
 		t.queue.Parent(p.key, 0)

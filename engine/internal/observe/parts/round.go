@@ -66,10 +66,14 @@ func newRound(began time.Time, parts map[string]*part, departing bool) round {
 		case outside, synced, converged:
 			p.leftOut = 0
 		}
-		p.progress, p.finalized, p.traced, p.again = outside, false, false, false
+		p.progress = outside
+		p.finalized = false
+		p.traced = false
+		p.again = false
 		switch {
 		case p.input != undecidedInput || departing:
-			p.progress, p.deferred = waiting, false
+			p.progress = waiting
+			p.deferred = false
 			r.rest = append(r.rest, p)
 		case p.deferred:
 			r.deferredParts = append(r.deferredParts, p)
@@ -106,7 +110,8 @@ func (r *round) nextDeferred() *part {
 		p := r.deferredParts[0]
 		r.deferredParts = r.deferredParts[1:]
 		if p.deferred {
-			p.deferred, p.again = false, true
+			p.deferred = false
+			p.again = true
 			r.again++
 			return p
 		}
@@ -135,7 +140,8 @@ func (r *round) undefer(p *part) {
 	if p.again {
 		r.again--
 	}
-	p.deferred, p.again = false, false
+	p.deferred = false
+	p.again = false
 }
 
 // begin notes that a sync of a part begins.

@@ -61,7 +61,8 @@ func TestRoundIsBounded(t *testing.T) {
 			t.Fatalf("progress %d of %d, want %d of %d", s.Synced, s.Total, len(all), n)
 		}
 		syncPart(tracker, inQueue[0], done)
-		all, inQueue = append(all, inQueue[0]), inQueue[1:]
+		all = append(all, inQueue[0])
+		inQueue = inQueue[1:]
 	}
 	if !slices.IsSorted(all) || len(slices.Compact(all)) != n {
 		t.Errorf("the parts came in another order or twice: %v", all)
@@ -386,7 +387,8 @@ func TestStatusInterval(t *testing.T) {
 		t.Errorf("own key (-want +got):\n%s", diff)
 	}
 	syncPart(tracker, name(0), done)
-	if tracker.Summary(shop); !tracker.Offer(shop) {
+	tracker.Summary(shop)
+	if !tracker.Offer(shop) {
 		t.Error("the status of a round that is over may not be written")
 	}
 	l.took()
@@ -397,7 +399,8 @@ func TestStatusInterval(t *testing.T) {
 	c.SetTime(c.Now().Add(300 * time.Millisecond))
 	add("a")
 	add("b")
-	if tracker.Summary(shop); tracker.Offer(shop) {
+	tracker.Summary(shop)
+	if tracker.Offer(shop) {
 		t.Error("the status may be written twice within the interval")
 	}
 	_, parents = l.took()

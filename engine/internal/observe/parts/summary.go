@@ -126,7 +126,8 @@ func (t *Tracker) Trace(key hook.Key) Tracing {
 // traceParent counts a sync of the parent's own key. Whether it belongs to a change is known
 // without the round.
 func (r *round) traceParent() Tracing {
-	if r.ownTraced++; r.ownTraced > maxTraced && r.underWay() {
+	r.ownTraced++
+	if r.ownTraced > maxTraced && r.underWay() {
 		return Untraced
 	}
 	return InChange

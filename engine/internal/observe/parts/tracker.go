@@ -96,7 +96,8 @@ func (noQueue) Parent(hook.Key, time.Duration) {}
 func (t *Tracker) Start(c clock.PassiveClock, q Queue) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.clock, t.queue = c, q
+	t.clock = c
+	t.queue = q
 }
 
 // Output notes the state of an output after an event: o is nil if it no longer exists, or no longer
@@ -198,7 +199,11 @@ func (t *Tracker) forget(p *parent) {
 	delete(t.byRef, p.key.Parent)
 	for _, of := range p.parts {
 		p.failures.clear(of)
-		of.progress, of.finalized, of.traced, of.deferred, of.again = outside, false, false, false, false
+		of.progress = outside
+		of.finalized = false
+		of.traced = false
+		of.deferred = false
+		of.again = false
 		if of.input != undecidedInput {
 			p.setInput(of, NoInput)
 		}

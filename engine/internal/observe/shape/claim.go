@@ -3,9 +3,9 @@ package shape
 import (
 	"slices"
 
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -50,7 +50,8 @@ const (
 // unrelated, because it may have the same parent as its owner. An owned object stays with its
 // parent while one of them is being deleted.
 func (c *Claimer) classify(o *object.Object, selector labels.Selector) relation {
-	owner, deleting := o.ControllerRef(), o.Deleting() || c.Parent.Deleting()
+	owner := o.ControllerRef()
+	deleting := o.Deleting() || c.Parent.Deleting()
 	if Marked(o) {
 		return unrelated
 	}

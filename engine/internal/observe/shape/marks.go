@@ -1,8 +1,8 @@
 package shape
 
 import (
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // DecoratorAnnotation names the decorator controller that an attachment belongs to (compatibility:

@@ -3,9 +3,9 @@ package shape
 import (
 	"slices"
 
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/types"
 )
 

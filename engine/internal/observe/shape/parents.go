@@ -4,9 +4,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/plan"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -97,7 +97,8 @@ func (r *ParentRules) Prepare(o *object.Object) []plan.Action {
 		Why:       "a finalize hook is declared",
 	}
 	if !r.Finalizes {
-		a.Verb, a.Why = plan.RemoveFinalizer, "no finalize hook is declared"
+		a.Verb = plan.RemoveFinalizer
+		a.Why = "no finalize hook is declared"
 	}
 	return []plan.Action{a}
 }

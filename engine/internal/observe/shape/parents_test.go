@@ -4,9 +4,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/hookloop/hookloop/engine/internal/observe/shape"
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/observe/shape"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 

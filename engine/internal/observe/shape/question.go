@@ -2,8 +2,8 @@ package shape
 
 import (
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // Question returns the question about an observed parent: for the finalize hook if the parent is
@@ -32,10 +32,12 @@ func Desired(in plan.Input, answers []*hook.Answer, finalizer string) (*plan.Des
 		return nil, err
 	}
 	desired := &plan.Desired{Children: children}
-	if desired.Conditions, err = plan.Conditions(answers[0]); err != nil {
+	desired.Conditions, err = plan.Conditions(answers[0])
+	if err != nil {
 		return nil, err
 	}
-	if desired.Events, err = plan.Events(answers[0]); err != nil {
+	desired.Events, err = plan.Events(answers[0])
+	if err != nil {
 		return nil, err
 	}
 	finalized := in.Observed.Finalizing

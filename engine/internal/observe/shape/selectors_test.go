@@ -53,7 +53,8 @@ func TestSelector(t *testing.T) {
 				if !errors.As(err, &fault) || fault.Field != "spec.selector" || !strings.HasPrefix(fault.Problem, test.fault) {
 					t.Fatalf("Of = %v, %v; want an error that begins with %q", got, err, test.fault)
 				}
-				if got, err = NewSelectors(false).Of(p, true); err != nil || !got.Empty() {
+				got, err = NewSelectors(false).Of(p, true)
+				if err != nil || !got.Empty() {
 					t.Errorf("Of = %v, %v for a departing parent; want everything", got, err)
 				}
 			case err != nil:
@@ -73,7 +74,8 @@ func TestTrack(t *testing.T) {
 			`"spec":{"selector":%s}}`, metadata, selector)
 	}
 	const selectsWeb = `{"matchLabels":{"app":"web"}}`
-	first, other := with("", selectsWeb), with("", `{"matchLabels":{"app":"db"}}`)
+	first := with("", selectsWeb)
+	other := with("", `{"matchLabels":{"app":"db"}}`)
 	steps := []struct {
 		name         string
 		old, current *object.Object
@@ -113,7 +115,9 @@ func TestTrackOfGeneratedSelectors(t *testing.T) {
 		return parse(t, `{"apiVersion":"v1","kind":"P","metadata":{"name":"p","namespace":%q,"uid":%q%s}}`,
 			namespace, uid, more)
 	}
-	first, second, everywhere := parent("shop", "one", ""), parent("shop", "two", ""), parent("", "all", "")
+	first := parent("shop", "one", "")
+	second := parent("shop", "two", "")
+	everywhere := parent("", "all", "")
 	const ownedByX = `,"ownerReferences":[{"apiVersion":"v1","kind":"X","name":"x","uid":"x","controller":true}]`
 	steps := []struct {
 		name         string

@@ -16,8 +16,8 @@ import (
 	"errors"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 )
 
 // Shape is one kind of lambda controller. Its methods depend on their arguments and on the views

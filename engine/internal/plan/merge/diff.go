@@ -63,7 +63,8 @@ func Diff(before, after map[string]any) string {
 func DiffPaths(before, after map[string]any) (text string, paths []string) {
 	total := 0
 	Differences(before, after, func(path string, _, _ any) {
-		if total++; len(paths) < maxPaths {
+		total++
+		if len(paths) < maxPaths {
 			paths = append(paths, path)
 		}
 	})

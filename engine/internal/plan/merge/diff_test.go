@@ -6,9 +6,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/hookloop/hookloop/engine/internal/jsonmap"
 	"github.com/hookloop/hookloop/engine/internal/plan/merge"
 	"github.com/hookloop/hookloop/internal/heaptest"
-	"github.com/hookloop/hookloop/engine/internal/jsonmap"
 )
 
 func TestEqual(t *testing.T) {

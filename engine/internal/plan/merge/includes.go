@@ -94,7 +94,8 @@ func endOfValue(text []byte, at int) int {
 	for at < len(text) {
 		switch text[at] {
 		case '"':
-			if at = endOfString(text, at); at < 0 {
+			at = endOfString(text, at)
+			if at < 0 {
 				return -1
 			}
 			if depth == 0 {
@@ -104,7 +105,8 @@ func endOfValue(text []byte, at int) int {
 		case '{', '[':
 			depth++
 		case '}', ']':
-			if depth--; depth < 0 {
+			depth--
+			if depth < 0 {
 				return at
 			}
 			if depth == 0 {

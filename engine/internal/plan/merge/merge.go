@@ -104,7 +104,8 @@ func value(observed, lastApplied, desired any) any {
 func object(observed, lastApplied, desired map[string]any) map[string]any {
 	merged := make(map[string]any, max(len(observed), len(desired)))
 	for name, present := range observed {
-		applied, wanted := lastApplied[name], desired[name]
+		applied := lastApplied[name]
+		wanted := desired[name]
 		switch {
 		case wanted != nil:
 			merged[name] = value(present, applied, wanted)
@@ -127,7 +128,8 @@ func list(observed, lastApplied, desired []any) []any {
 	if key == "" {
 		return replaced(observed, desired)
 	}
-	wanted, applied := byKey(desired, key), byKey(lastApplied, key)
+	wanted := byKey(desired, key)
+	applied := byKey(lastApplied, key)
 	merged := make([]any, 0, max(len(observed), len(desired)))
 	seen := make(map[any]bool, len(observed))
 	for _, item := range observed {

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan/merge"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // decode reads JSON like the engine; an empty text is nil.
@@ -235,7 +235,10 @@ func TestApply(t *testing.T) {
 }
 
 func tell(t *testing.T, s story) {
-	observed, last, desired, want := decode(t, s.observed), decode(t, s.last), decode(t, s.desired), decode(t, s.want)
+	observed := decode(t, s.observed)
+	last := decode(t, s.last)
+	desired := decode(t, s.desired)
+	want := decode(t, s.want)
 	got := merge.Apply(observed, last, desired)
 	if !merge.Equal(got, want) {
 		t.Errorf("Apply (-want +got):\n%s", cmp.Diff(want, got))
@@ -255,7 +258,8 @@ func tell(t *testing.T, s story) {
 }
 
 func TestApplyOfADefaultedDeploymentChangesNothing(t *testing.T) {
-	observed, desired := file(t, "observed.json"), file(t, "desired.json")
+	observed := file(t, "observed.json")
+	desired := file(t, "desired.json")
 	if diff := merge.Diff(observed, merge.Apply(observed, desired, desired)); diff != "" {
 		t.Errorf("Diff = %q, want none", diff)
 	}
@@ -274,7 +278,8 @@ func TestStrip(t *testing.T) {
 
 // BenchmarkApply merges a Deployment with three containers, without a difference and with one.
 func BenchmarkApply(b *testing.B) {
-	observed, last := file(b, "observed.json"), file(b, "desired.json")
+	observed := file(b, "observed.json")
+	last := file(b, "desired.json")
 	changed := file(b, "desired.json")
 	changed["spec"].(map[string]any)["replicas"] = int64(5)
 	for name, desired := range map[string]map[string]any{"same": last, "changed": changed} {

@@ -77,7 +77,8 @@ func isField(e fieldpath.PathElement, name string) bool {
 func holds(v any, path fieldpath.Path) bool {
 	for _, e := range path {
 		var ok bool
-		if v, ok = follow(v, e); !ok {
+		v, ok = follow(v, e)
+		if !ok {
 			return false
 		}
 	}

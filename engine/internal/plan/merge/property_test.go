@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/plan/merge"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -121,7 +121,9 @@ func TestApplyOfAPartChangesNothing(t *testing.T) {
 func TestOutputSharesNothingWithInputs(t *testing.T) {
 	for seed := range uint64(worlds) {
 		m := newMaker(seed)
-		observed, last, desired := m.object(4), m.object(4), m.object(4)
+		observed := m.object(4)
+		last := m.object(4)
+		desired := m.object(4)
 		inputs := []any{runtime.DeepCopyJSON(observed), runtime.DeepCopyJSON(last), runtime.DeepCopyJSON(desired)}
 		spoil(merge.Apply(observed, last, desired))
 		for i, now := range []any{observed, last, desired} {

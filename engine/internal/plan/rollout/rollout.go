@@ -17,8 +17,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -70,7 +70,8 @@ func Read(parent *object.Object, fields Fields, records view.List) (History, err
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", o.Ref(), err)
 		case latest.Object == nil && r.text == latest.text:
-			latest.Object, latest.Members = o, r.Members
+			latest.Object = o
+			latest.Members = r.Members
 		default:
 			history = append(history, r)
 		}

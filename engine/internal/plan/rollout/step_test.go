@@ -161,7 +161,8 @@ func (c *cluster) sync(t *testing.T) {
 	c.disturb()
 	h, w := c.seen()
 	step := h.Next(w)
-	moved, unwell := 0, 0
+	moved := 0
+	unwell := 0
 	for _, child := range w.Latest {
 		at, there := c.at[child.Member]
 		switch {

@@ -7,14 +7,15 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 )
 
 // awaiting starts to wait until shows returns true, and returns after it has been called once.
 func awaiting(t *testing.T, h *cache.Handle, shows func(view.View) bool) <-chan error {
 	t.Helper()
-	looked, done := make(chan struct{}, 1), make(chan error, 1)
+	looked := make(chan struct{}, 1)
+	done := make(chan error, 1)
 	go func() {
 		done <- cache.Held{pages: h}.Await(deadline(t), pages, func(v view.View) bool {
 			select {
@@ -77,7 +78,7 @@ func TestAwaitEnds(t *testing.T) {
 	s.Put(pages, page("shop", "a", "", "one"))
 	never := func(view.View) bool { return false }
 
-	c := openWith(t, cache.Settings{Config: s.Config(), StaleAfter: 1})
+	c := openWith(t, cache.Config{Config: s.Config(), StaleAfter: 1})
 	h := acquire(t, c, pages)
 	done := awaiting(t, h, never)
 	s.Refuse(pages, http.StatusForbidden)

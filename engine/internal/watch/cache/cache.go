@@ -27,11 +27,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// DefaultStaleAfter is the default of Settings.StaleAfter.
+// DefaultStaleAfter is the default of Config.StaleAfter.
 const DefaultStaleAfter = 10 * time.Second
 
-// Settings configure a Cache.
-type Settings struct {
+// Config configure a Cache.
+type Config struct {
 	Config *rest.Config
 	// Clock may be nil; then it is the real one.
 	Clock clock.WithDelayedExecution
@@ -44,7 +44,7 @@ type Settings struct {
 
 // Cache is the one cache of a process.
 type Cache struct {
-	settings Settings
+	settings Config
 	root     context.Context //nolint:containedctx // bounds the watches, which outlive the calls that start them
 	cancel   context.CancelFunc
 	// proofs are the checks of Revalidate that run.
@@ -57,7 +57,7 @@ type Cache struct {
 }
 
 // New makes an empty Cache. Close ends its watches.
-func New(s Settings) (*Cache, error) {
+func New(s Config) (*Cache, error) {
 	if s.Config == nil {
 		return nil, errors.New("cache: Config is missing")
 	}
@@ -151,7 +151,8 @@ func (c *Cache) informer(r object.Resource) (*informer, *proof, error) {
 	i, ok := c.informers[r]
 	if !ok || i.broken() || i.proof.failed() {
 		var err error
-		if i, err = start(c.root, &c.settings, r, c.consistent); err != nil {
+		i, err = start(c.root, &c.settings, r, c.consistent)
+		if err != nil {
 			return nil, nil, err
 		}
 		c.informers[r] = i

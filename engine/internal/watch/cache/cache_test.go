@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -50,10 +50,10 @@ func page(namespace, name, owner, text string) string {
 // open makes a cache of the server's objects, which the test's end closes.
 func open(t *testing.T, s *cachetest.Server) *cache.Cache {
 	t.Helper()
-	return openWith(t, cache.Settings{Config: s.Config()})
+	return openWith(t, cache.Config{Config: s.Config()})
 }
 
-func openWith(t *testing.T, settings cache.Settings) *cache.Cache {
+func openWith(t *testing.T, settings cache.Config) *cache.Cache {
 	t.Helper()
 	c, err := cache.New(settings)
 	if err != nil {
@@ -136,7 +136,8 @@ func TestCacheFollowsTheServer(t *testing.T) {
 	s.Put(pages, page("shop", "a", "u", "one"))
 	s.Put(pages, page("shop", "b", "", "one"))
 	c := open(t, s)
-	h, events := acquire(t, c, pages), newLog()
+	h := acquire(t, c, pages)
+	events := newLog()
 	defer h.Subscribe(events.note)()
 	expect := func(want ...string) {
 		t.Helper()
@@ -185,7 +186,8 @@ func TestLostWatch(t *testing.T) {
 		s.Put(pages, page("shop", name, "", "one"))
 	}
 	c := open(t, s)
-	h, events := acquire(t, c, pages), newLog()
+	h := acquire(t, c, pages)
+	events := newLog()
 	defer h.Subscribe(events.note)()
 	events.next(t, 3)
 	s.Refuse(pages, http.StatusServiceUnavailable)
@@ -205,7 +207,8 @@ func TestAtLeast(t *testing.T) {
 	s := cachetest.New(t)
 	before := s.Put(pages, page("shop", "a", "", "one"))
 	c := open(t, s)
-	h, events := acquire(t, c, pages), newLog()
+	h := acquire(t, c, pages)
+	events := newLog()
 	defer h.Subscribe(events.note)()
 	reader := read(t, h)
 	if !reader.AtLeast(before) {
@@ -262,7 +265,8 @@ func TestAcquireWaitsForAServerThatIsDown(t *testing.T) {
 func TestHandlesAreCounted(t *testing.T) {
 	s := cachetest.New(t)
 	c := open(t, s)
-	first, second := acquire(t, c, pages), acquire(t, c, pages)
+	first := acquire(t, c, pages)
+	second := acquire(t, c, pages)
 	awaitWatches(t, s, 1)
 	first.Release()
 	first.Release()
@@ -282,7 +286,9 @@ func TestIndexIsHeldByItsHandles(t *testing.T) {
 	c := open(t, s)
 	computed := 0
 	byName := view.NewIndex("name", func(o *object.Object) []string { computed++; return []string{o.Name()} })
-	reader, first, second := acquire(t, c, pages), acquire(t, c, pages), acquire(t, c, pages)
+	reader := acquire(t, c, pages)
+	first := acquire(t, c, pages)
+	second := acquire(t, c, pages)
 	scans := func() bool {
 		v, err := reader.View()
 		if err != nil {
@@ -350,7 +356,7 @@ func awaitWatches(t *testing.T, s *cachetest.Server, want int) {
 // TestCloseWithASubscriberThatReads must not wait for itself.
 func TestCloseWithASubscriberThatReads(t *testing.T) {
 	s := cachetest.New(t)
-	c, err := cache.New(cache.Settings{Config: s.Config()})
+	c, err := cache.New(cache.Config{Config: s.Config()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +365,8 @@ func TestCloseWithASubscriberThatReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Refuse(books, http.StatusServiceUnavailable)
-	inside, done := make(chan struct{}), make(chan struct{})
+	inside := make(chan struct{})
+	done := make(chan struct{})
 	h.Subscribe(func(cache.Event) {
 		close(inside)
 		_, err := c.Acquire(t.Context(), books) // until Close runs

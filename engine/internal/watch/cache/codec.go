@@ -16,7 +16,7 @@ import (
 // clientFor makes a REST client for a resource's group and version that decodes objects raw. failed
 // is called with failures in the middle of a watch: a Status that is one, and events that cannot be
 // decoded.
-func clientFor(s *Settings, r object.Resource, failed func(error)) (rest.Interface, error) {
+func clientFor(s *Config, r object.Resource, failed func(error)) (rest.Interface, error) {
 	config := rest.CopyConfig(s.Config)
 	gv := r.GVK.GroupVersion()
 	config.GroupVersion = &gv
@@ -24,7 +24,8 @@ func clientFor(s *Settings, r object.Resource, failed func(error)) (rest.Interfa
 	if gv.Group == "" {
 		config.APIPath = "/api"
 	}
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	config.ContentType = runtime.ContentTypeJSON
+	config.AcceptContentTypes = runtime.ContentTypeJSON
 	config.NegotiatedSerializer = codec{failed: failed, object: s.Decode}
 	return rest.RESTClientFor(config)
 }

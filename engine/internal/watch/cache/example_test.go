@@ -13,7 +13,7 @@ import (
 // Objects are read through a handle, which keeps the resource watched until it is released.
 func Example() {
 	count := func(ctx context.Context, config *rest.Config) (int, error) {
-		objects, err := cache.New(cache.Settings{Config: config})
+		objects, err := cache.New(cache.Config{Config: config})
 		if err != nil {
 			return 0, err
 		}

@@ -86,7 +86,8 @@ func (s *scanner) next(data []byte) (int, bool) {
 		case b == '{':
 			s.depth++
 		case b == '}':
-			if s.depth--; s.depth == 0 {
+			s.depth--
+			if s.depth == 0 {
 				return i + 1, true
 			}
 		}
@@ -103,6 +104,7 @@ func decodeEvent(data []byte, event *metav1.WatchEvent) error {
 	if !found || !cut || !complete || o[0] != '{' || string(o[end:]) != "}" || bytes.IndexByte(name, '"') >= 0 {
 		return json.Unmarshal(data, event) // not as the API server writes it
 	}
-	event.Type, event.Object.Raw = string(name), o[:end]
+	event.Type = string(name)
+	event.Object.Raw = o[:end]
 	return nil
 }

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 )
@@ -109,7 +109,8 @@ func (h *health) accepted() {
 // recover ends a trouble. The caller holds the lock.
 func (h *health) recover() {
 	h.stopTimers()
-	h.err, h.since = nil, time.Time{}
+	h.err = nil
+	h.since = time.Time{}
 	h.troubled.Store(false)
 	if h.stale.Load() != nil {
 		h.become(nil)
@@ -156,7 +157,8 @@ func (h *health) stopTimers() {
 			t.Stop()
 		}
 	}
-	h.expiry, h.settling = nil, nil
+	h.expiry = nil
+	h.settling = nil
 }
 
 // follow calls f at each change of whether the view may be read: with a *view.Error or, when it is

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
@@ -46,7 +46,8 @@ func TestReadingNeedsAHandle(t *testing.T) {
 	s := cachetest.New(t)
 	s.Put(pages, page("shop", "a", "", "one"))
 	c := open(t, s)
-	h, other := acquire(t, c, pages), acquire(t, c, pages)
+	h := acquire(t, c, pages)
+	other := acquire(t, c, pages)
 	held := cache.Held{pages: h}
 	if _, err := held.View(books); stateOf(err) != view.Unwatched {
 		t.Errorf("View of a resource without a handle = %v, want an error of state Unwatched", err)
@@ -84,7 +85,7 @@ func TestWatchThatDies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := cachetest.New(t)
 			s.Put(pages, page("shop", "a", "", "one"))
-			c := openWith(t, cache.Settings{Config: s.Config(), StaleAfter: 10 * time.Millisecond})
+			c := openWith(t, cache.Config{Config: s.Config(), StaleAfter: 10 * time.Millisecond})
 			h := acquire(t, c, pages)
 			changes := follow(t, h)
 			test.fail(s)
@@ -118,7 +119,7 @@ func TestWatchThatDies(t *testing.T) {
 func TestShortTroubleIsLag(t *testing.T) {
 	s := cachetest.New(t)
 	s.Put(pages, page("shop", "a", "", "one"))
-	c := openWith(t, cache.Settings{Config: s.Config(), StaleAfter: time.Hour})
+	c := openWith(t, cache.Config{Config: s.Config(), StaleAfter: time.Hour})
 	h := acquire(t, c, pages)
 	changes := follow(t, h)
 	s.Fail(pages, http.StatusServiceUnavailable)
@@ -144,8 +145,9 @@ func TestShortTroubleIsLag(t *testing.T) {
 // TestAcceptedWatchEndsTrouble though it has nothing to deliver.
 func TestAcceptedWatchEndsTrouble(t *testing.T) {
 	s := cachetest.New(t)
-	c := openWith(t, cache.Settings{Config: s.Config(), StaleAfter: 10 * time.Millisecond})
-	h, events := acquire(t, c, pages), newLog()
+	c := openWith(t, cache.Config{Config: s.Config(), StaleAfter: 10 * time.Millisecond})
+	h := acquire(t, c, pages)
+	events := newLog()
 	changes := follow(t, h)
 	defer h.Subscribe(events.note)()
 	s.Put(pages, page("shop", "a", "", "one"))

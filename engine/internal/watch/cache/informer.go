@@ -31,7 +31,7 @@ const refusalWait = 2 * time.Second
 // informer is one resource under watch.
 type informer struct {
 	resource object.Resource
-	settings *Settings
+	settings *Config
 	store    *store
 	health   *health
 	users    int             // guarded by the Cache
@@ -52,7 +52,7 @@ type informer struct {
 }
 
 // start begins to watch a resource.
-func start(ctx context.Context, s *Settings, r object.Resource, consistent bool) (*informer, error) {
+func start(ctx context.Context, s *Config, r object.Resource, consistent bool) (*informer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	h := newHealth(r, s.Clock, s.StaleAfter)
 	i := &informer{
@@ -67,7 +67,8 @@ func start(ctx context.Context, s *Settings, r object.Resource, consistent bool)
 		failed:     make(chan struct{}),
 	}
 	var err error
-	if i.client, err = clientFor(s, r, h.failed); err != nil {
+	i.client, err = clientFor(s, r, h.failed)
+	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("client for %s: %w", r, err)
 	}

@@ -24,9 +24,10 @@ func TestStopBeforeTheWatchAnswers(t *testing.T) {
 	}))
 	defer server.Close()
 	i := &informer{resource: object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Plural: "pods"}}
-	settings := &Settings{Config: &rest.Config{Host: server.URL}, Decode: object.Decode}
+	settings := &Config{Config: &rest.Config{Host: server.URL}, Decode: object.Decode}
 	var err error
-	if i.client, err = clientFor(settings, i.resource, func(error) {}); err != nil {
+	i.client, err = clientFor(settings, i.resource, func(error) {})
+	if err != nil {
 		t.Fatal(err)
 	}
 	w, err := i.listWatch().WatchWithContext(ctx, metav1.ListOptions{})

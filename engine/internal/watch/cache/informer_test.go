@@ -8,7 +8,8 @@ import (
 // TestBackoffIsShort however long the API server has been away, and however often: the reflector
 // ends a row of failures only after two minutes without one.
 func TestBackoffIsShort(t *testing.T) {
-	waits, distinct := backoff, map[time.Duration]bool{}
+	waits := backoff
+	distinct := map[time.Duration]bool{}
 	for range 100 {
 		wait := waits.Step()
 		if wait <= 0 || wait > 1500*time.Millisecond {

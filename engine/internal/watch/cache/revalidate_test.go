@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
-	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 )
@@ -93,7 +93,7 @@ func TestRevalidateWithoutAChange(t *testing.T) {
 	s := cachetest.New(t)
 	s.Put(pages, page("a", "x", "", "old"))
 	config, requests := noted(s.Config())
-	c := openWith(t, cache.Settings{Config: config})
+	c := openWith(t, cache.Config{Config: config})
 	h := acquire(t, c, pages)
 	await(t, h, s.Bookmark(pages)) // the watch has got an event, so that its end is not taken for a fault
 	s.Put(books, page("a", "b", "", "the state of the API server is newer than the view"))
@@ -125,7 +125,7 @@ func TestRevalidateWaitsForEvents(t *testing.T) {
 	s := cachetest.New(t)
 	s.Put(pages, page("a", "x", "", "old"))
 	config, requests := noted(s.Config())
-	c := openWith(t, cache.Settings{Config: config})
+	c := openWith(t, cache.Config{Config: config})
 	h := acquire(t, c, pages)
 	await(t, h, s.Bookmark(pages))
 	release := s.Hold(pages)
@@ -171,7 +171,7 @@ func TestRevalidateListsAnew(t *testing.T) {
 	s.Put(pages, page("a", "x", "", "old"))
 	s.Put(pages, page("a", "y", "", "old"))
 	config, requests := noted(s.Config())
-	c := openWith(t, cache.Settings{Config: config, Clock: impatient{}, StaleAfter: time.Hour})
+	c := openWith(t, cache.Config{Config: config, Clock: impatient{}, StaleAfter: time.Hour})
 	h := acquire(t, c, pages)
 	defer s.Hold(pages)()
 	s.Put(pages, page("a", "x", "", "new"))
@@ -208,7 +208,7 @@ func TestRevalidateWithoutVersions(t *testing.T) {
 			return answer.Result(), err
 		})
 	})
-	c := openWith(t, cache.Settings{Config: config, StaleAfter: time.Hour})
+	c := openWith(t, cache.Config{Config: config, StaleAfter: time.Hour})
 	h := acquire(t, c, pages)
 	defer s.Hold(pages)()
 	s.Put(pages, page("a", "x", "", "new"))

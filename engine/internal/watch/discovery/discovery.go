@@ -26,8 +26,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Settings configure a Discovery.
-type Settings struct {
+// Config configure a Discovery.
+type Config struct {
 	Client discovery.ServerResourcesInterface
 	Cache  *cache.Cache
 	Clock  clock.WithTicker
@@ -37,7 +37,7 @@ type Settings struct {
 
 // Discovery is the map of served resources.
 type Discovery struct {
-	settings    Settings
+	settings    Config
 	definitions definitions
 
 	mu        sync.RWMutex // guards the fields below
@@ -50,7 +50,7 @@ type Discovery struct {
 }
 
 // New makes an empty Discovery; Refresh or Run fills it.
-func New(s Settings) *Discovery {
+func New(s Config) *Discovery {
 	return &Discovery{
 		settings:  s,
 		resources: map[schema.GroupVersionResource]object.Resource{},
@@ -181,7 +181,9 @@ func (d *Discovery) Refresh(ctx context.Context) error {
 		return fmt.Errorf("discovery: the API server names no resource of %s any more; expected its own", core)
 	}
 	changed := !d.read || !maps.Equal(found, d.resources) || !sameGroups(failed, d.failed)
-	d.read, d.resources, d.failed = true, found, failed
+	d.read = true
+	d.resources = found
+	d.failed = failed
 	if changed {
 		close(d.changed)
 		d.changed = make(chan struct{})
@@ -233,9 +235,11 @@ func collect(into map[schema.GroupVersionResource]object.Resource, l *metav1.API
 
 // watchable reports whether a resource can be in the cache at all.
 func watchable(verbs metav1.Verbs) bool {
-	list, watch := false, false
+	list := false
+	watch := false
 	for _, v := range verbs {
-		list, watch = list || v == "list", watch || v == "watch"
+		list = list || v == "list"
+		watch = watch || v == "watch"
 	}
 	return list && watch
 }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
 	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
+	"github.com/hookloop/hookloop/engine/object"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,7 +41,8 @@ func (s *served) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIRe
 func (s *served) set(err error, lists ...*metav1.APIResourceList) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lists, s.err = lists, err
+	s.lists = lists
+	s.err = err
 }
 
 var (
@@ -105,7 +106,7 @@ func changed(c <-chan struct{}) bool {
 
 func TestRefresh(t *testing.T) {
 	s := &served{}
-	d := discovery.New(discovery.Settings{Client: s})
+	d := discovery.New(discovery.Config{Client: s})
 	before := d.Changed()
 	s.set(nil, core)
 	refresh(t, d)
@@ -132,7 +133,7 @@ func TestRefresh(t *testing.T) {
 // others.
 func TestBrokenGroup(t *testing.T) {
 	s := &served{}
-	d := discovery.New(discovery.Settings{Client: s})
+	d := discovery.New(discovery.Config{Client: s})
 	s.set(nil, shop)
 	refresh(t, d)
 	broken := &clientdiscovery.ErrGroupDiscoveryFailed{
@@ -152,7 +153,7 @@ func TestBrokenGroup(t *testing.T) {
 }
 
 func TestMalformedAPIVersion(t *testing.T) {
-	_, err := discovery.New(discovery.Settings{}).Resource("a/b/c", "pods")
+	_, err := discovery.New(discovery.Config{}).Resource("a/b/c", "pods")
 	var missing *discovery.NotFoundError
 	if err == nil || errors.As(err, &missing) {
 		t.Errorf("Resource = %v, want an error of the apiVersion", err)
@@ -162,13 +163,14 @@ func TestMalformedAPIVersion(t *testing.T) {
 // TestCustom distinguishes custom resources from others, with and without knowing the
 // CustomResourceDefinitions.
 func TestCustom(t *testing.T) {
-	api, s := cachetest.New(t), &served{}
-	c, err := cache.New(cache.Settings{Config: api.Config()})
+	api := cachetest.New(t)
+	s := &served{}
+	c, err := cache.New(cache.Config{Config: api.Config()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	d := discovery.New(discovery.Settings{Client: s, Cache: c, Clock: clock.RealClock{}, Interval: time.Hour})
+	d := discovery.New(discovery.Config{Client: s, Cache: c, Clock: clock.RealClock{}, Interval: time.Hour})
 	of := func(group string) object.Resource {
 		return object.Resource{GVK: schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Shop"}, Plural: "shops"}
 	}
@@ -221,14 +223,15 @@ var definitions = object.Resource{
 // TestFollow sees a new resource because a CustomResourceDefinition has changed, not because time
 // has passed.
 func TestFollow(t *testing.T) {
-	api, s := cachetest.New(t), &served{}
+	api := cachetest.New(t)
+	s := &served{}
 	s.set(nil, core)
-	c, err := cache.New(cache.Settings{Config: api.Config()})
+	c, err := cache.New(cache.Config{Config: api.Config()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	d := discovery.New(discovery.Settings{Client: s, Cache: c, Clock: clock.RealClock{}, Interval: time.Hour})
+	d := discovery.New(discovery.Config{Client: s, Cache: c, Clock: clock.RealClock{}, Interval: time.Hour})
 	refresh(t, d)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

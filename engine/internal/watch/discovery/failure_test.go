@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/discovery"
+	"github.com/hookloop/hookloop/engine/object"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientdiscovery "k8s.io/client-go/discovery"
@@ -53,7 +53,7 @@ func TestFailedDocument(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				d := discovery.New(discovery.Settings{Client: client})
+				d := discovery.New(discovery.Config{Client: client})
 				refresh(t, d)
 				knows(t, d, known)
 				failing.Store(true)
@@ -95,7 +95,7 @@ func TestFailureIsAChange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &served{}
-			d := discovery.New(discovery.Settings{Client: s})
+			d := discovery.New(discovery.Config{Client: s})
 			s.set(nil, lists...)
 			refresh(t, d)
 			for _, step := range []struct {
@@ -127,7 +127,7 @@ func TestFailureIsAChange(t *testing.T) {
 // 404, after a group has failed: whether resources of the group are served stays unknown.
 func TestMissingCoreHealsNothing(t *testing.T) {
 	s := &served{}
-	d := discovery.New(discovery.Settings{Client: s})
+	d := discovery.New(discovery.Config{Client: s})
 	s.set(failedShop("down"), core)
 	if err := d.Refresh(t.Context()); err == nil {
 		t.Error("Refresh hides the failure")

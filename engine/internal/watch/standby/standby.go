@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/sleep"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -23,8 +23,8 @@ import (
 // as one without rights.
 const retryInterval = 15 * time.Second
 
-// Settings configure a Set.
-type Settings struct {
+// Config configure a Set.
+type Config struct {
 	Cache *cache.Cache
 	Clock clock.Clock
 	// Changed is called when a resource has been listed or cannot be, and at each of its events. It
@@ -34,7 +34,7 @@ type Settings struct {
 
 // Set holds handles of resources. New makes one; the zero value is not usable.
 type Set struct {
-	settings Settings
+	settings Config
 	tasks    sync.WaitGroup
 
 	mu      sync.Mutex // guards entries and the fields of each
@@ -51,7 +51,7 @@ type entry struct {
 }
 
 // New returns an empty Set.
-func New(s Settings) *Set { return &Set{settings: s, entries: map[object.Resource]*entry{}} }
+func New(s Config) *Set { return &Set{settings: s, entries: map[object.Resource]*entry{}} }
 
 // Want replaces the resources of the set. It does not wait. Handles are given back when a resource
 // is no longer wanted or ctx is done.
@@ -141,7 +141,7 @@ func (s *Set) hold(ctx context.Context, handle *cache.Handle) {
 	<-ctx.Done()
 }
 
-// changed calls Settings.Changed.
+// changed calls Config.Changed.
 func (s *Set) changed() {
 	if s.settings.Changed != nil {
 		s.settings.Changed()
@@ -151,5 +151,6 @@ func (s *Set) changed() {
 func (s *Set) note(e *entry, handle *cache.Handle, failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e.handle, e.failed = handle, failed
+	e.handle = handle
+	e.failed = failed
 }

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/cachetest"
 	"github.com/hookloop/hookloop/engine/internal/watch/standby"
+	"github.com/hookloop/hookloop/engine/object"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
@@ -25,15 +25,17 @@ func resource(plural string) object.Resource {
 // keep it from being filled. In the end it watches nothing.
 func TestWant(t *testing.T) {
 	s := cachetest.New(t)
-	c, err := cache.New(cache.Settings{Config: s.Config()})
+	c, err := cache.New(cache.Config{Config: s.Config()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	pages, books, secrets := resource("pages"), resource("books"), resource("secrets")
+	pages := resource("pages")
+	books := resource("books")
+	secrets := resource("secrets")
 	s.Refuse(secrets, http.StatusForbidden)
 	changed := make(chan struct{}, 100)
-	set := standby.New(standby.Settings{Cache: c, Clock: clock.RealClock{}, Changed: func() { changed <- struct{}{} }})
+	set := standby.New(standby.Config{Cache: c, Clock: clock.RealClock{}, Changed: func() { changed <- struct{}{} }})
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 

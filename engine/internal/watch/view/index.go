@@ -65,7 +65,8 @@ func (s *Store) AddIndex(i *Index) (release func()) {
 			return
 		}
 		released = true
-		if x.users--; x.users == 0 {
+		x.users--
+		if x.users == 0 {
 			delete(s.indexes, i)
 		}
 	}
@@ -86,7 +87,8 @@ func (s *Store) by(i *Index, value string) []*object.Object {
 	s.mu.RUnlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if x = s.indexes[i]; x == nil { // released meanwhile
+	x = s.indexes[i]
+	if x == nil { // released meanwhile
 		return s.scan(i, value)
 	}
 	return x.values[value].list()
@@ -123,7 +125,8 @@ func (x *indexed) drop(i *Index, key id, o *object.Object) {
 		if b == nil { // the function has returned the value twice
 			continue
 		}
-		if b.set(key, nil); b.empty() {
+		b.set(key, nil)
+		if b.empty() {
 			delete(x.values, value)
 		}
 	}

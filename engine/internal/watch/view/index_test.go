@@ -29,7 +29,8 @@ var byLabels = NewIndex("labels", func(o *object.Object) []string {
 func TestIndexAgreesWithAScan(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		indexed, plain := NewStore(things), NewStore(things)
+		indexed := NewStore(things)
+		plain := NewStore(things)
 		release := func() {}
 		for version := range 300 {
 			set := labels.Set{"all": "x"}
@@ -53,7 +54,8 @@ func TestIndexAgreesWithAScan(t *testing.T) {
 				plain.Put(o)
 			}
 			for _, value := range []string{"all=x", "a=x", "a=y", "a="} {
-				want, got := plain.by(byLabels, value), indexed.by(byLabels, value)
+				want := plain.by(byLabels, value)
+				got := indexed.by(byLabels, value)
 				if diff := cmp.Diff(inOrder(want), inOrder(got)); diff != "" {
 					t.Fatalf("seed %d, objects with %s (-scan +index):\n%s", seed, value, diff)
 				}
@@ -101,7 +103,8 @@ func TestBy(t *testing.T) {
 // TestIndexUsers: an index lives as long as one of its users.
 func TestIndexUsers(t *testing.T) {
 	s := NewStore(things)
-	first, second := s.AddIndex(byLabels), s.AddIndex(byLabels)
+	first := s.AddIndex(byLabels)
+	second := s.AddIndex(byLabels)
 	s.Put(labelled(t, "ns", "n", "", labels.Set{"a": "x"}, 1))
 	first()
 	first()

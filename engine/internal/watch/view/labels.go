@@ -53,7 +53,8 @@ func (x *labelIndex) remove(o *object.Object) {
 		if !labelled {
 			continue
 		}
-		if remove(values[value], o.Namespace(), idOf(o)); len(values[value]) == 0 {
+		remove(values[value], o.Namespace(), idOf(o))
+		if len(values[value]) == 0 {
 			delete(values, value)
 		}
 	}
@@ -102,10 +103,12 @@ func (x *labelIndex) match(namespace string, selector labels.Selector) []*object
 		n := 0
 		for value := range r.Values() {
 			of, count := in(values[value], namespace)
-			groups, n = append(groups, of...), n+count
+			groups = append(groups, of...)
+			n = n + count
 		}
 		if n < size {
-			candidates, size = groups, n
+			candidates = groups
+			size = n
 		}
 	}
 	var matching []*object.Object
@@ -127,7 +130,8 @@ func in(byNamespace map[string]group, namespace string) ([]group, int) {
 	size := 0
 	groups := make([]group, 0, len(byNamespace))
 	for g := range maps.Values(byNamespace) {
-		groups, size = append(groups, g), size+len(g)
+		groups = append(groups, g)
+		size = size + len(g)
 	}
 	return groups, size
 }

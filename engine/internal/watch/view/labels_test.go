@@ -63,7 +63,8 @@ func TestSelectorsAgreeWithAScan(t *testing.T) {
 			default:
 				s.Put(o)
 			}
-			namespace, selector := []string{"", "ns0", "ns1"}[random.IntN(3)], selectors[random.IntN(len(selectors))]
+			namespace := []string{"", "ns0", "ns1"}[random.IntN(3)]
+			selector := selectors[random.IntN(len(selectors))]
 			all, orphans := scanned(s, namespace, selector)
 			if diff := cmp.Diff(orphans, refNames(s.orphans(namespace, selector))); diff != "" {
 				t.Fatalf("orphans of %q that match %q (-scan +got):\n%s", namespace, selector, diff)

@@ -6,14 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // stored is a ConfigMap as an API server sends it after a write of the engine: three of a parent.
 func stored(i int) []byte {
-	parent, rest := i/3, strings.Repeat("0123456789abcdef", 56)
+	parent := i / 3
+	rest := strings.Repeat("0123456789abcdef", 56)
 	desired := fmt.Sprintf(`{"apiVersion":"v1","data":{"rest":%q,"text":"hello"},"kind":"ConfigMap","metadata":{"labels":`+
 		`{"app":"crowd-%d","controller-uid":"6a1c4d9e-63f1-4b58-9c5f-%012d"},"name":"crowd-%d-%d","namespace":"bench"}}`,
 		rest, parent, parent, parent, i%3)

@@ -31,7 +31,8 @@ const (
 func (f *ownedSet) set(key id, o *object.Object) {
 	if f.members == nil {
 		next := append(make([]*object.Object, 0, len(f.sorted)+1), f.sorted...)
-		if f.sorted = place(next, key, o); len(f.sorted) > maxSmall {
+		f.sorted = place(next, key, o)
+		if len(f.sorted) > maxSmall {
 			f.grow()
 		}
 		return
@@ -44,14 +45,18 @@ func (f *ownedSet) set(key id, o *object.Object) {
 	if f.unsorted {
 		return
 	}
-	if f.changed[key] = struct{}{}; len(f.changed) > len(f.members)+maxChanged {
-		f.sorted, f.changed, f.unsorted = nil, map[id]struct{}{}, true
+	f.changed[key] = struct{}{}
+	if len(f.changed) > len(f.members)+maxChanged {
+		f.sorted = nil
+		f.changed = map[id]struct{}{}
+		f.unsorted = true
 	}
 }
 
 // grow makes a small set a larger one.
 func (f *ownedSet) grow() {
-	f.members, f.changed = make(group, len(f.sorted)), map[id]struct{}{}
+	f.members = make(group, len(f.sorted))
+	f.changed = map[id]struct{}{}
 	for _, o := range f.sorted {
 		f.members[idOf(o)] = o
 	}

@@ -173,7 +173,8 @@ func (s *Store) own(owner types.UID, key id, o *object.Object) {
 		f = &ownedSet{}
 		s.owned[owner] = f
 	}
-	if f.set(key, o); f.empty() {
+	f.set(key, o)
+	if f.empty() {
 		delete(s.owned, owner)
 	}
 }
@@ -208,7 +209,8 @@ func (s *Store) ownedBy(owner types.UID) []*object.Object {
 	s.mu.RUnlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f = s.owned[owner]; f == nil {
+	f = s.owned[owner]
+	if f == nil {
 		return nil
 	}
 	return f.list()

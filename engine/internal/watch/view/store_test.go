@@ -61,7 +61,9 @@ func TestIndexesAgreeWithAScan(t *testing.T) {
 
 func agree(t *testing.T, s *Store) {
 	t.Helper()
-	owned, free, bytes := map[types.UID]int{}, map[string]int{}, 0
+	owned := map[types.UID]int{}
+	free := map[string]int{}
+	bytes := 0
 	for _, o := range s.list("") {
 		bytes += o.Held()
 		if ref := o.ControllerRef(); ref != nil {

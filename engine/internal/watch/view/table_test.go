@@ -13,7 +13,9 @@ import (
 func TestTableIsAMap(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		got, want, names := table{}, map[id]*object.Object{}, 1+random.IntN(200)
+		got := table{}
+		want := map[id]*object.Object{}
+		names := 1 + random.IntN(200)
 		for version := range 1000 {
 			o := thing(t, fmt.Sprint("ns", random.IntN(2)), fmt.Sprint("n", random.IntN(names)), "", version)
 			if random.IntN(2) == 0 {
@@ -42,7 +44,8 @@ func same(t *testing.T, got *table, want map[id]*object.Object) {
 	t.Helper()
 	n := 0
 	for o := range got.all() {
-		if n++; want[idOf(o)] != o {
+		n++
+		if want[idOf(o)] != o {
 			t.Fatalf("%s is in the table, or is another one", o.Ref())
 		}
 	}

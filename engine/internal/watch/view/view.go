@@ -182,7 +182,8 @@ func (l List) Where(keep func(*object.Object) bool) List {
 // With returns a list with further objects of the resource.
 func (l List) With(more ...*object.Object) List {
 	if len(more) > 0 {
-		l.objects, l.sorted = slices.Concat(l.objects, more), false
+		l.objects = slices.Concat(l.objects, more)
+		l.sorted = false
 	}
 	return l
 }
@@ -201,12 +202,14 @@ type Set struct {
 // SetOf collects lists. The set is complete for the kinds of those that are known.
 func SetOf(lists ...List) Set {
 	var s Set
-	ordered, all := true, make([][]*object.Object, len(lists))
+	ordered := true
+	all := make([][]*object.Object, len(lists))
 	for i, l := range lists {
 		if l.known {
 			s.known = append(s.known, l.resource.GVK)
 		}
-		ordered, all[i] = ordered && l.sorted, l.objects
+		ordered = ordered && l.sorted
+		all[i] = l.objects
 	}
 	if ordered {
 		s.Set = object.Collect(all...)

@@ -8,8 +8,8 @@ package viewtest
 import (
 	"slices"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
+	"github.com/hookloop/hookloop/engine/object"
 )
 
 // Reader is a view.Reader of fixed objects. Every resource is known, except those of Broken.

@@ -25,7 +25,8 @@ func (websiteActor) Observe(siteContext) (*actor.Action[*website.Website], error
 
 // writeSite writes the children and the status of a Website.
 func writeSite(ctx siteContext) error {
-	site, name := ctx.Target, metav1.ObjectMeta{Name: ctx.Target.Name}
+	site := ctx.Target
+	name := metav1.ObjectMeta{Name: ctx.Target.Name}
 	theme, err := actor.DependencyOf[*corev1.ConfigMap](ctx)
 	if err != nil {
 		return err

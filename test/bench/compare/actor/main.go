@@ -41,7 +41,9 @@ func run(ctx context.Context, config server.Config) error {
 			return err
 		}
 	}
-	config.ControllersOnly, config.ClientQPS, config.Workers = true, -1, 10
+	config.ControllersOnly = true
+	config.ClientQPS = -1
+	config.Workers = 10
 	config.Controllers = []controller.Declared{
 		actor.New("website", websiteActor{}).
 			Owns(actor.TypeOf[*corev1.ConfigMap](), actor.TypeOf[*appsv1.Deployment](), actor.TypeOf[*corev1.Service]()).

@@ -83,7 +83,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "PodsReady"}
 	if !website.IsReady(deployment, &site) {
-		ready.Status, ready.Reason = metav1.ConditionFalse, "PodsNotReady"
+		ready.Status = metav1.ConditionFalse
+		ready.Reason = "PodsNotReady"
 	}
 	return ctrl.Result{}, r.setStatus(ctx, &site, deployment.Status.ReadyReplicas, website.Hash(theme.Data), ready)
 }
@@ -116,7 +117,9 @@ func (r *reconciler) setStatus(
 	ctx context.Context, site *website.Website, ready int32, hash string, condition metav1.Condition,
 ) error {
 	before := site.Status.DeepCopy()
-	site.Status.Ready, site.Status.ThemeHash, site.Status.ObservedGeneration = ready, hash, site.Generation
+	site.Status.Ready = ready
+	site.Status.ThemeHash = hash
+	site.Status.ObservedGeneration = site.Generation
 	condition.ObservedGeneration = site.Generation
 	meta.SetStatusCondition(&site.Status.Conditions, condition)
 	if equality.Semantic.DeepEqual(before, &site.Status) {

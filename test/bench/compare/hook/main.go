@@ -41,10 +41,12 @@ func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) 
 	if d := deployments[site.Name]; d != nil {
 		status.Ready = d.Status.ReadyReplicas
 		if website.IsReady(d, site) {
-			ready.Status, ready.Reason = hook.ConditionTrue, "PodsReady"
+			ready.Status = hook.ConditionTrue
+			ready.Reason = "PodsReady"
 		}
 	}
-	resp.Status, resp.Conditions = status, []hook.Condition{ready}
+	resp.Status = status
+	resp.Conditions = []hook.Condition{ready}
 	return resp, nil
 }
 

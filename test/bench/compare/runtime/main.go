@@ -40,7 +40,9 @@ func run(ctx context.Context, config server.Config) error {
 			return err
 		}
 	}
-	config.ControllersOnly, config.ClientQPS, config.Workers = true, -1, 10
+	config.ControllersOnly = true
+	config.ClientQPS = -1
+	config.Workers = 10
 	config.Controllers = []controller.Declared{
 		controller.New[*website.Website]("website").
 			Watch(controller.TypeOf[*appsv1.Deployment]()).

@@ -39,7 +39,8 @@ func reconcile(ctx context.Context, req *controller.Request[*website.Website]) (
 func writeChildren(
 	ctx context.Context, req *controller.Request[*website.Website], theme *corev1.ConfigMap,
 ) (*appsv1.Deployment, error) {
-	site, name := req.Object, metav1.ObjectMeta{Name: req.Key.Name}
+	site := req.Object
+	name := metav1.ObjectMeta{Name: req.Key.Name}
 	page := &corev1.ConfigMap{ObjectMeta: name}
 	err := controller.CreateOrUpdateChild(ctx, req.Runtime, site, page, func(c *corev1.ConfigMap) error {
 		website.SetPage(c, site, theme.Data)
@@ -67,7 +68,9 @@ func setStatus(
 	ctx context.Context, req *controller.Request[*website.Website], ready int32, hash string, condition metav1.Condition,
 ) error {
 	return controller.SetStatus(ctx, req.Runtime, req.Object, func(site *website.Website) {
-		site.Status.Ready, site.Status.ThemeHash, site.Status.ObservedGeneration = ready, hash, site.Generation
+		site.Status.Ready = ready
+		site.Status.ThemeHash = hash
+		site.Status.ObservedGeneration = site.Generation
 		controller.SetConditions(site, &site.Status.Conditions, condition)
 	})
 }

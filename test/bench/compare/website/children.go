@@ -25,7 +25,8 @@ func SetDeployment(d *appsv1.Deployment, w *Website) {
 		template.Spec.Containers = make([]corev1.Container, 1)
 	}
 	server := &template.Spec.Containers[0]
-	server.Name, server.Image = "server", w.Spec.Image
+	server.Name = "server"
+	server.Image = w.Spec.Image
 	server.VolumeMounts = []corev1.VolumeMount{{Name: "page", MountPath: "/www"}}
 	if len(template.Spec.Volumes) != 1 || template.Spec.Volumes[0].ConfigMap == nil {
 		template.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{

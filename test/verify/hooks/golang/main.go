@@ -23,7 +23,7 @@ type demo struct {
 	Spec struct {
 		Image    string            `json:"image"`
 		Replicas int64             `json:"replicas"`
-		Settings map[string]string `json:"settings"`
+		Config map[string]string `json:"settings"`
 	} `json:"spec"`
 	Status struct {
 		Syncs int64 `json:"syncs"`
@@ -50,13 +50,13 @@ func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) 
 	if err := json.Unmarshal(req.Parent.JSON, &raw); err != nil {
 		return nil, err
 	}
-	state := object{"settings": len(parent.Spec.Settings), "related": len(req.Related["configmaps.v1"].Objects)}
-	names := slices.Sorted(maps.Keys(parent.Spec.Settings))
+	state := object{"settings": len(parent.Spec.Config), "related": len(req.Related["configmaps.v1"].Objects)}
+	names := slices.Sorted(maps.Keys(parent.Spec.Config))
 	data := object{}
 	web := deployment(parent)
 	switch fault := req.Parent.Name; fault {
 	case "map-order":
-		names = slices.Collect(maps.Keys(parent.Spec.Settings))
+		names = slices.Collect(maps.Keys(parent.Spec.Config))
 	case "hash-of-spec":
 		state["hash"] = fmt.Sprintf("%x", sha256.Sum256(raw.Spec))
 	case "first-related":
@@ -82,7 +82,7 @@ func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) 
 		}
 	}
 	for i, name := range names {
-		names[i] = name + "=" + parent.Spec.Settings[name]
+		names[i] = name + "=" + parent.Spec.Config[name]
 	}
 	data["settings"] = strings.Join(names, "\n")
 	settings := object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "settings"}, "data": data}
@@ -135,7 +135,8 @@ func finalize(ctx context.Context, req *hook.SyncRequest) (*hook.SyncResponse, e
 		if err != nil {
 			return nil, err
 		}
-		resp.Children, resp.Finalized = kept.Children, gone
+		resp.Children = kept.Children
+		resp.Finalized = gone
 	case "random-when-deleted":
 		resp.Status = object{"id": rand.Text()}
 	default:

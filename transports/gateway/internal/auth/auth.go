@@ -42,8 +42,8 @@ type Client interface {
 	AuthorizationV1() authorizationv1.AuthorizationV1Interface
 }
 
-// Settings configure a Guard.
-type Settings struct {
+// Config configure a Guard.
+type Config struct {
 	// Client reviews tokens that were not accepted recently. It needs the right to create
 	// tokenreviews. Its own rate limit prevents unauthenticated callers from using up the limit of
 	// others.
@@ -81,7 +81,7 @@ type Guard struct {
 }
 
 // New returns a Guard. An error names the invalid setting.
-func New(s Settings) (*Guard, error) {
+func New(s Config) (*Guard, error) {
 	if s.Recheck == 0 {
 		s.Recheck = MaxRecheck
 	}

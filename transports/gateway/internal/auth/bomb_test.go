@@ -101,7 +101,8 @@ func TestSpans(t *testing.T) {
 	if len(started) != 1 || started[0].Name() != "hookloop.stream.v1.GatewayService/Trigger" {
 		t.Fatalf("%v, expected one span of the call", started)
 	}
-	links, trace := started[0].Links(), started[0].SpanContext().TraceID().String()
+	links := started[0].Links()
+	trace := started[0].SpanContext().TraceID().String()
 	if started[0].Parent().IsValid() || len(links) != 1 || strings.HasPrefix(trace, "0af765") {
 		t.Errorf("parent %v, links %v: expected a root that links to the caller's span", started[0].Parent(), links)
 	}

@@ -101,9 +101,11 @@ func (c *connections) take(raw net.Conn) *connection {
 // victim returns the connection to close: the oldest of an address that exceeds its limit, else the
 // oldest of the address with the most connections. The caller must hold the lock.
 func (c *connections) victim(address string) *connection {
-	count, most := map[string]int{}, address
+	count := map[string]int{}
+	most := address
 	for _, s := range c.fresh {
-		if count[s.address]++; count[s.address] > count[most] {
+		count[s.address]++
+		if count[s.address] > count[most] {
 			most = s.address
 		}
 	}
@@ -145,7 +147,8 @@ func (c *connections) leave(gone *connection) {
 		return
 	}
 	c.admitted--
-	if c.callers[gone.caller]--; c.callers[gone.caller] == 0 {
+	c.callers[gone.caller]--
+	if c.callers[gone.caller] == 0 {
 		delete(c.callers, gone.caller)
 	}
 }

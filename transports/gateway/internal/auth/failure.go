@@ -60,7 +60,8 @@ func (f *failures) end(ctx context.Context, address string, failed bool) {
 		f.limits.take(ctx)
 	}
 	f.total--
-	if f.pending[address]--; f.pending[address] == 0 {
+	f.pending[address]--
+	if f.pending[address] == 0 {
 		delete(f.pending, address)
 	}
 }

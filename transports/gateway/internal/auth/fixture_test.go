@@ -109,7 +109,7 @@ var (
 // guard returns a Guard that uses d.
 func guard(t *testing.T, d *fakeServer, c clock.WithTickerAndDelayedExecution) *Guard {
 	t.Helper()
-	g, err := New(Settings{Client: d, Audience: "hookloop", Clock: c})
+	g, err := New(Config{Client: d, Audience: "hookloop", Clock: c})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func start(t *testing.T, log logr.Logger) *gateway {
 	g.certify(g.own)
 	write(t, g.files.ClientCA, g.clients.PEM)
 	g.codec = &countingCodec{CodecV2: encoding.GetCodecV2("proto")}
-	server, err := g.guard.NewServer(ServerSettings{TLS: g.files, Log: log, Codec: g.codec})
+	server, err := g.guard.NewServer(ServerConfig{TLS: g.files, Log: log, Codec: g.codec})
 	if err != nil {
 		t.Fatal(err)
 	}

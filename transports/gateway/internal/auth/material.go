@@ -67,7 +67,8 @@ func (m *material) load() error {
 	if err != nil {
 		return err
 	}
-	m.content, m.config = content, config
+	m.content = content
+	m.config = config
 	return nil
 }
 
@@ -86,7 +87,8 @@ func (t TLS) read() (content [3][]byte, err error) {
 		case file.name == "":
 			return content, fmt.Errorf("gateway: no file for the %s; the gateway speaks TLS only", file.role)
 		}
-		if content[i], err = os.ReadFile(file.name); err != nil {
+		content[i], err = os.ReadFile(file.name)
+		if err != nil {
 			return content, fmt.Errorf("gateway: %s: %w", file.role, err)
 		}
 	}

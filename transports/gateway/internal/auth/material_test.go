@@ -47,7 +47,7 @@ func TestRotation(t *testing.T) {
 func TestWithoutClientCA(t *testing.T) {
 	g := start(t, logr.Discard())
 	g.files.ClientCA = ""
-	server, err := g.guard.NewServer(ServerSettings{TLS: g.files})
+	server, err := g.guard.NewServer(ServerConfig{TLS: g.files})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,16 +64,16 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for says, change := range map[string]func(*ServerSettings){
-		"no file for the certificate; the gateway speaks TLS only": func(s *ServerSettings) { s.TLS.Certificate = "" },
-		"no file for the key":               func(s *ServerSettings) { s.TLS.Key = "" },
-		"key: open /nowhere":                func(s *ServerSettings) { s.TLS.Key = "/nowhere" },
-		"certificate " + empty:              func(s *ServerSettings) { s.TLS.Certificate = empty },
-		"client CA " + empty + ": expected": func(s *ServerSettings) { s.TLS.ClientCA = empty },
-		"client CA: open /nowhere":          func(s *ServerSettings) { s.TLS.ClientCA = "/nowhere" },
-		"MessageBytes is -1; expected":      func(s *ServerSettings) { s.MessageBytes = -1 },
+	for says, change := range map[string]func(*ServerConfig){
+		"no file for the certificate; the gateway speaks TLS only": func(s *ServerConfig) { s.TLS.Certificate = "" },
+		"no file for the key":               func(s *ServerConfig) { s.TLS.Key = "" },
+		"key: open /nowhere":                func(s *ServerConfig) { s.TLS.Key = "/nowhere" },
+		"certificate " + empty:              func(s *ServerConfig) { s.TLS.Certificate = empty },
+		"client CA " + empty + ": expected": func(s *ServerConfig) { s.TLS.ClientCA = empty },
+		"client CA: open /nowhere":          func(s *ServerConfig) { s.TLS.ClientCA = "/nowhere" },
+		"MessageBytes is -1; expected":      func(s *ServerConfig) { s.MessageBytes = -1 },
 	} {
-		s := ServerSettings{TLS: g.files}
+		s := ServerConfig{TLS: g.files}
 		change(&s)
 		if _, err := g.guard.NewServer(s); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want an error that says %q", err, says)

@@ -151,13 +151,13 @@ func TestPeriods(t *testing.T) {
 
 // TestSettings names the invalid setting.
 func TestSettings(t *testing.T) {
-	good := Settings{Client: newFakeServer(), Audience: "hookloop", Clock: fixed()}
-	for says, change := range map[string]func(*Settings){
-		"no Client":                 func(s *Settings) { s.Client = nil },
-		"no Clock":                  func(s *Settings) { s.Clock = nil },
-		"the audience is empty":     func(s *Settings) { s.Audience = "" },
-		"Recheck is -1ns; expected": func(s *Settings) { s.Recheck = -1 },
-		"Recheck is 5m0.000000001s; expected more than 0 and at most 5m0s": func(s *Settings) { s.Recheck = MaxRecheck + 1 },
+	good := Config{Client: newFakeServer(), Audience: "hookloop", Clock: fixed()}
+	for says, change := range map[string]func(*Config){
+		"no Client":                 func(s *Config) { s.Client = nil },
+		"no Clock":                  func(s *Config) { s.Clock = nil },
+		"the audience is empty":     func(s *Config) { s.Audience = "" },
+		"Recheck is -1ns; expected": func(s *Config) { s.Recheck = -1 },
+		"Recheck is 5m0.000000001s; expected more than 0 and at most 5m0s": func(s *Config) { s.Recheck = MaxRecheck + 1 },
 	} {
 		s := good
 		change(&s)

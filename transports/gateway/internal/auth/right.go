@@ -57,7 +57,8 @@ func (g *Guard) Admitted(caller *Caller) bool { return g.recent(idOf(caller)) }
 
 // admit records that a caller has a right.
 func (g *Guard) admit(caller *Caller, right Right) {
-	id, now := idOf(caller), g.clock.Now()
+	id := idOf(caller)
+	now := g.clock.Now()
 	g.admitted.Add(id, now)
 	g.admitted.Add(grant{id, right}, now)
 }
@@ -81,7 +82,9 @@ func (g *Guard) Allow(ctx context.Context, caller *Caller, right Right) error {
 		return refusal(codes.InvalidArgument, "InvalidName",
 			fmt.Sprintf("a name in %s has %d bytes; expected 1 to %d", right.Resource, len(right.Name), maxName))
 	}
-	name, key, client := caller.String(), grant{idOf(caller), right}, g.newcomerClient
+	name := caller.String()
+	key := grant{idOf(caller), right}
+	client := g.newcomerClient
 	granted := g.recent(key) // the denials of another process do not concern it
 	if !granted && g.denials.left(name) < 1 {
 		return refusal(codes.ResourceExhausted, "TooManyDenials",

@@ -104,7 +104,8 @@ func TestNamesThatNoObjectHas(t *testing.T) {
 // TestDenialsOfACaller are few: beyond them the API server is not asked. They affect neither other
 // callers nor a right that the caller has.
 func TestDenialsOfACaller(t *testing.T) {
-	d, clock := newFakeServer(), clocktesting.NewFakeClock(time.Now())
+	d := newFakeServer()
+	clock := clocktesting.NewFakeClock(time.Now())
 	d.allowed["other"] = true
 	g := guard(t, d, clock)
 	d.allowed[laptop.Name] = true
@@ -135,9 +136,10 @@ func TestDenialsOfACaller(t *testing.T) {
 // streams.
 func TestNewcomersHaveTheirOwnClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		known, newcomers := newFakeServer(), newFakeServer()
+		known := newFakeServer()
+		newcomers := newFakeServer()
 		known.allowed["laptop"], newcomers.allowed["laptop"] = true, true
-		g, err := New(Settings{Client: known, Newcomers: newcomers, Audience: "hookloop", Clock: clock.RealClock{}})
+		g, err := New(Config{Client: known, Newcomers: newcomers, Audience: "hookloop", Clock: clock.RealClock{}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -55,8 +55,8 @@ const (
 	connectionWindow = 1 << 20
 )
 
-// ServerSettings configure a Server.
-type ServerSettings struct {
+// ServerConfig configure a Server.
+type ServerConfig struct {
 	TLS TLS
 	// Log is the logger in the context of every call (klog.FromContext). The zero value discards
 	// all messages.
@@ -71,7 +71,7 @@ type ServerSettings struct {
 // options returns the options of the gateway's gRPC server: TLS, limits, keepalive, and
 // interceptors that authenticate every call (FromContext), limit the new calls of each caller,
 // trace and log calls, and recover from panics. The handler authorizes the call (Allow).
-func (g *Guard) options(s ServerSettings) ([]grpc.ServerOption, error) {
+func (g *Guard) options(s ServerConfig) ([]grpc.ServerOption, error) {
 	if s.MessageBytes == 0 {
 		s.MessageBytes = DefaultMessageBytes
 	}
@@ -111,7 +111,8 @@ func (g *Guard) options(s ServerSettings) ([]grpc.ServerOption, error) {
 // Unauthenticated calls create no span.
 func (g *Guard) interceptors(log logr.Logger) ([]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor) {
 	panics := recovery.WithRecoveryHandlerContext(recoverPanic(log))
-	authenticate, record := g.authenticateCall(log), recordCalls(g.records)
+	authenticate := g.authenticateCall(log)
+	record := recordCalls(g.records)
 	calls := []logging.Option{
 		logging.WithLogOnEvents(logging.FinishCall), logging.WithLevels(level), logging.WithFieldsFromContext(fields),
 	}

@@ -50,7 +50,7 @@ func TestStreams(t *testing.T) {
 	g := start(t, logr.Discard())
 	client := g.trusted()
 	guard, err := New(
-		Settings{Client: g.fakeServer, Audience: "hookloop", Clock: clock.RealClock{}, Recheck: 10 * time.Millisecond})
+		Config{Client: g.fakeServer, Audience: "hookloop", Clock: clock.RealClock{}, Recheck: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,9 @@ func TestAddresses(t *testing.T) {
 func TestOldTLS(t *testing.T) {
 	g := start(t, logr.Discard())
 	config := clientTLS(t, g.own)
-	config.MinVersion, config.MaxVersion, config.NextProtos = tls.VersionTLS10, tls.VersionTLS11, []string{"h2"}
+	config.MinVersion = tls.VersionTLS10
+	config.MaxVersion = tls.VersionTLS11
+	config.NextProtos = []string{"h2"}
 	connection, err := tls.Dial("tcp", g.address, config)
 	if err == nil {
 		_ = connection.Close()

@@ -20,7 +20,7 @@ type Server struct {
 var _ grpc.ServiceRegistrar = (*Server)(nil)
 
 // NewServer returns a Server. An error names the invalid setting.
-func (g *Guard) NewServer(s ServerSettings) (*Server, error) {
+func (g *Guard) NewServer(s ServerConfig) (*Server, error) {
 	options, err := g.options(s)
 	if err != nil {
 		return nil, err

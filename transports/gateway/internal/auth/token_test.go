@@ -32,7 +32,8 @@ func TestWhoMayCall(t *testing.T) {
 		}
 		g.tokens["stranger"] = accepts("stranger", "2", "hookloop")
 	})
-	bare, certified := g.trusted(), g.trusted(clientCertificate(t, g.clients, "laptop"))
+	bare := g.trusted()
+	certified := g.trusted(clientCertificate(t, g.clients, "laptop"))
 	const rejected = "the token is not accepted"
 	expected := `expected, over TLS, the metadata "authorization: Bearer TOKEN" ` +
 		`with a valid token of the audience "hookloop"`
@@ -115,7 +116,8 @@ func TestReviewsAreRemembered(t *testing.T) {
 
 // TestRememberedTokensAreBounded uses many tokens.
 func TestRememberedTokensAreBounded(t *testing.T) {
-	r, now := newTokenCache(), time.Now()
+	r := newTokenCache()
+	now := time.Now()
 	for i := range maxCachedTokens + 10 {
 		r.put(fmt.Sprint(i), &Caller{}, now.Add(time.Second))
 	}

@@ -16,9 +16,10 @@ import (
 // unavailable.
 func TestStrangersHaveTheirOwnClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		strange, known := newFakeServer(), newFakeServer()
+		strange := newFakeServer()
+		known := newFakeServer()
 		known.allowed["laptop"] = true
-		g, err := New(Settings{Client: strange, Known: known, Audience: "hookloop", Clock: clock.RealClock{}})
+		g, err := New(Config{Client: strange, Known: known, Audience: "hookloop", Clock: clock.RealClock{}})
 		if err != nil {
 			t.Fatal(err)
 		}
