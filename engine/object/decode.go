@@ -13,15 +13,15 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Decode reads one API object from JSON. It keeps no reference to data. The error describes
-// the fault of the JSON, or names the missing one of apiVersion and kind. A missing name is no
-// error, because lists and bookmarks have none.
+// Decode reads an API object from JSON. It does not keep data. It returns an error if the JSON is
+// invalid, or if apiVersion or kind is missing. A missing name is accepted, because lists and
+// bookmarks do not have one. To read the items of a list, use [DecodeAs].
 func Decode(data []byte) (*Object, error) {
 	return DecodeAs(schema.GroupVersionKind{}, data)
 }
 
-// DecodeAs is Decode for an item of a list, which may omit the apiVersion and kind of all items:
-// gvk is their default.
+// DecodeAs reads an API object like [Decode], but uses gvk where apiVersion and kind are missing.
+// The API server omits both from the items of a list.
 func DecodeAs(gvk schema.GroupVersionKind, data []byte) (*Object, error) {
 	r := newReader(data)
 	defer r.release()
@@ -46,29 +46,29 @@ func DecodeAs(gvk schema.GroupVersionKind, data []byte) (*Object, error) {
 	return r.make(applied), nil
 }
 
-// make makes the object that was read.
+// make builds the object from what was read.
 func (r *reader) make(applied []applied) *Object {
 	m := &r.meta
 	o := &Object{
 		place: placeOf(schema.FromAPIVersionAndKind(r.apiVersion, r.kind), m.namespace), generation: m.generation,
-		labels: m.labels, owners: m.owners, deleting: m.deleting, carries: len(r.lastApplied) > 0,
+		labels: m.labels, owners: m.owners, deleting: m.deleting, hasLastApplied: len(r.lastApplied) > 0,
 	}
 	if m.annotations != nil || m.finalizers != nil || applied != nil {
-		o.more = &more{m.annotations, m.finalizers, applied}
+		o.extra = &extra{m.annotations, m.finalizers, applied}
 	}
 	r.scratch = append(append(append(r.scratch[:0], m.name...), m.uid...), m.resourceVersion...)
 	o.names = string(r.scratch)
 	//nolint:gosec // no text has four gigabytes
 	o.nameEnd, o.uidEnd, o.size = uint32(len(m.name)), uint32(len(m.name)+len(m.uid)), uint32(len(r.out))
 	r.scratch = r.scratch[:0]
-	if o.carries {
+	if o.hasLastApplied {
 		r.scratch = appendPacked(r.scratch, r.out, r.lastApplied)
 	}
 	o.body = append(append(make([]byte, 0, len(r.out)+len(r.scratch)), r.out...), r.scratch...)
 	return o
 }
 
-// FromMap makes an Object from a decoded one, as Decode does from JSON.
+// FromMap makes an Object from a decoded one. It encodes m, so later changes of m have no effect.
 func FromMap(m map[string]any) (*Object, error) {
 	data, err := json.Marshal(m)
 	if err != nil {
@@ -77,11 +77,11 @@ func FromMap(m map[string]any) (*Object, error) {
 	return Decode(data)
 }
 
-// Map decodes the whole object into a fresh map that the caller owns. Integers are int64, as API
-// machinery expects; 2^53+1 survives.
+// Map decodes the whole object into a new map, which the caller may change. Integers become int64,
+// as apimachinery's unstructured package expects, so large ones keep all digits.
 func (o *Object) Map() (map[string]any, error) { return DecodeMap(o.Raw()) }
 
-// DecodeMap decodes a JSON object; integers are int64.
+// DecodeMap decodes a JSON object into a new map. Integers become int64.
 func DecodeMap(data []byte) (map[string]any, error) {
 	if m, ok := jsonmap.Decode(data); ok {
 		return m, nil
@@ -96,8 +96,8 @@ func DecodeMap(data []byte) (map[string]any, error) {
 	return m, nil
 }
 
-// Field finds one field by its path without decoding the rest. It returns the field's JSON, which
-// the caller must not change, and false if a step of the path is absent or no object.
+// Field returns the JSON of the field at path without decoding the rest of the object. It returns
+// false if the field does not exist. The caller must not change the result.
 func (o *Object) Field(path ...string) ([]byte, bool) {
 	value := jsontext.Value(o.Raw())
 	for _, name := range path {
@@ -110,7 +110,7 @@ func (o *Object) Field(path ...string) ([]byte, bool) {
 	return value, true
 }
 
-// member returns the value of one member of a JSON object.
+// member returns the value of a member of a JSON object.
 func member(value jsontext.Value, name string) (jsontext.Value, bool) {
 	var found jsontext.Value
 	err := eachMember(value, func(key string, v jsontext.Value) error {
@@ -123,10 +123,10 @@ func member(value jsontext.Value, name string) (jsontext.Value, bool) {
 	return found, found != nil && (err == nil || errors.Is(err, errStop))
 }
 
-// applyOperation is in the managedFields of every object with fields of server-side apply.
+// applyOperation appears in managedFields whenever a manager has used server-side apply.
 var applyOperation = []byte(`"` + metav1.ManagedFieldsOperationApply + `"`)
 
-// appliedFields returns those of the managedFields, as JSON, that server-side apply has applied.
+// appliedFields returns the entries of managedFields that come from server-side apply.
 func appliedFields(managedFields []byte) (all []applied, err error) {
 	if managedFields == nil {
 		return nil, nil
@@ -145,7 +145,7 @@ func appliedFields(managedFields []byte) (all []applied, err error) {
 
 var errStop = errors.New("stop")
 
-// eachMember calls visit for each member of a JSON object, with views into data.
+// eachMember calls visit for each member of a JSON object. The values alias data.
 func eachMember(data []byte, visit func(key string, value jsontext.Value) error) error {
 	r := newReader(data)
 	defer r.release()
@@ -158,7 +158,7 @@ func eachMember(data []byte, visit func(key string, value jsontext.Value) error)
 	})
 }
 
-// kindName names a JSON value for a message.
+// kindName returns the name of a JSON type for messages.
 func kindName(kind jsontext.Kind) string {
 	switch kind {
 	case 'n':

@@ -2,8 +2,8 @@ package object
 
 import "bytes"
 
-// Deeper reports whether JSON is nested deeper than limit. It looks at brackets outside of strings
-// only and never recurses, so that it is safe on text from outside.
+// Deeper reports whether JSON is nested deeper than limit levels. It counts brackets outside of
+// strings and does not recurse. Call it before decoding JSON from another process.
 func Deeper(data []byte, limit int) bool {
 	depth := 0
 	for i := 0; i < len(data); i++ {
@@ -22,8 +22,8 @@ func Deeper(data []byte, limit int) bool {
 	return false
 }
 
-// closingQuote returns the place of the quote that ends the string that begins at a place, and the
-// length of data if there is none.
+// closingQuote returns the index of the quote that ends the string starting at index at, or the
+// length of data if the string does not end.
 func closingQuote(data []byte, at int) int {
 	start := at + 1
 	for at = start; ; at++ {

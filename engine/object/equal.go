@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// versionField comes before the value of metadata.resourceVersion in Raw.
+// versionField precedes the value of metadata.resourceVersion in Raw.
 const versionField = `"resourceVersion":"`
 
-// EqualButVersion reports whether the JSON of two objects (Raw) differs in metadata.resourceVersion
-// only, or not at all. It compares text: with members in another order, it may report false.
+// EqualButVersion reports whether two objects are equal apart from metadata.resourceVersion. It
+// compares the text of [Object.Raw], so it may report false if only the order of members differs.
 func EqualButVersion(a, b *Object) bool {
 	x := a.Raw()
 	y := b.Raw()
@@ -26,11 +26,11 @@ func EqualButVersion(a, b *Object) bool {
 		bytes.Equal(x[at+len(before):], y[at+len(after):])
 }
 
-// EqualRecords reports whether two objects carry the same records of dynamic and server-side
-// apply: LastApplied, and Applied for all managers.
+// EqualRecords reports whether [Object.LastApplied] and the fields of all managers
+// ([Object.Applied]) are equal in two objects.
 func EqualRecords(a, b *Object) bool {
 	return a.LastApplied() == b.LastApplied() &&
-		slices.EqualFunc(a.rest().applied, b.rest().applied, func(a, b applied) bool {
+		slices.EqualFunc(a.extras().applied, b.extras().applied, func(a, b applied) bool {
 			return a.manager == b.manager && bytes.Equal(a.fieldsV1, b.fieldsV1)
 		})
 }

@@ -16,11 +16,12 @@ const (
 	maxInterned = 512
 )
 
-// interned shares equal values of different objects: the labels and owner references of a parent's
-// children, namespaces, kinds. It keeps the last value of each slot, with its JSON, and is safe for
-// concurrent use. Its size is bounded by internSlots and maxInterned: less than a MiB of text.
+// interned lets objects share equal values: for example, all children of a parent have the same
+// labels and owner references. It keeps the most recent value for each slot, together with its
+// JSON, and is safe for concurrent use. internSlots and maxInterned limit it to less than 1 MiB of
+// text.
 //
-// Invariant: nothing changes a value that is here.
+// Invariant: a stored value is never changed.
 type interned[T any] struct {
 	slots [internSlots]atomic.Pointer[internedValue[T]]
 	bytes atomic.Int64 // of the texts
@@ -31,7 +32,7 @@ type internedValue[T any] struct {
 	value T
 }
 
-// The values that objects of all kinds share.
+// These tables are shared by objects of all kinds.
 var (
 	sharedLabels interned[map[string]string] // and annotations
 	sharedOwners interned[*[]metav1.OwnerReference]
@@ -40,19 +41,18 @@ var (
 	placesBytes  atomic.Int64 // of the texts
 )
 
-// SharedBytes is the size in bytes of the JSON of all values that objects share, and of their kinds
-// and namespaces. It is at most 2 MiB.
+// SharedBytes returns the size in bytes of all values that objects share. It is at most 2 MiB.
 func SharedBytes() int64 {
 	return sharedLabels.bytes.Load() + sharedOwners.bytes.Load() + sharedTexts.bytes.Load() + placesBytes.Load()
 }
 
-// shared returns the text of a JSON string that many objects have.
+// shared returns the text of a JSON string, and shares it with earlier callers.
 func shared(quoted []byte) string {
 	text, _ := sharedTexts.get(quoted, func(quoted []byte) (string, bool) { return unquote(quoted), true })
 	return text
 }
 
-// placeOf returns the place of a kind and a namespace: the last one of its slot, or a new one.
+// placeOf returns the place for a kind and a namespace. It makes one if the slot holds another.
 func placeOf(gvk schema.GroupVersionKind, namespace string) *place {
 	hash := maphash.String(hashSeed, namespace) ^ maphash.String(hashSeed, gvk.Kind)*31 ^
 		maphash.String(hashSeed, gvk.Group)*37
@@ -72,13 +72,13 @@ func placeOf(gvk schema.GroupVersionKind, namespace string) *place {
 	return p
 }
 
-// size returns the length of the texts of a place.
+// size returns the length of all texts in p.
 func (p *place) size() int {
 	return len(p.gvk.Group) + len(p.gvk.Version) + len(p.gvk.Kind) + len(p.namespace)
 }
 
-// get returns the value of a text. It calls decode for one that is not here, and keeps the value
-// unless decode returns false.
+// get returns the value for a text. If the value is not stored, get calls decode and stores the
+// result, unless decode returns false.
 func (t *interned[T]) get(text []byte, decode func(text []byte) (T, bool)) (T, bool) {
 	if len(text) > maxInterned {
 		return decode(text)

@@ -10,9 +10,10 @@ const (
 	copies = 2
 )
 
-// Memory returns about how many bytes JSON takes once it is decoded, without decoding it: empty
-// items take a hundred times their text. It stops counting beyond limit. Of text that is not JSON
-// it returns some estimate, too.
+// Memory estimates how many bytes JSON will take once it is decoded into maps, without decoding it.
+// Call it before decoding JSON from another process: a list of empty items takes about a hundred
+// times its text. Counting stops once the estimate exceeds limit. For invalid JSON the estimate
+// means nothing.
 func Memory(data []byte, limit int64) int64 {
 	memory := copies * int64(len(data))
 	for i := 0; i < len(data); i++ {

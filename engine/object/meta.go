@@ -9,7 +9,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// metadata is the part of an object's metadata that Object keeps.
+// metadata holds the fields of an object's metadata that Object keeps.
 type metadata struct {
 	name, uid, resourceVersion []byte
 	namespace                  string
@@ -20,7 +20,7 @@ type metadata struct {
 	finalizers                 []string
 }
 
-// metadataOf is the metadata as API machinery has decoded it.
+// metadataOf converts metadata that apimachinery has decoded.
 func metadataOf(m *metav1.ObjectMeta) metadata {
 	of := metadata{
 		name: []byte(m.Name), uid: []byte(m.UID), resourceVersion: []byte(m.ResourceVersion), namespace: m.Namespace,
@@ -33,9 +33,10 @@ func metadataOf(m *metav1.ObjectMeta) metadata {
 	return of
 }
 
-// metaFields set the fields of the metadata, except labels, annotations and managedFields, to a
-// value in JSON. They return false for a value that is not as the API server writes it. They are
-// cheaper than API machinery's decoder, which uses reflection, and run for each event of a watch.
+// metaFields has a setter for each field of the metadata except labels, annotations and
+// managedFields. A setter returns false for a value that the API server would not write; the caller
+// then falls back to apimachinery's decoder. The setters run for every watch event and avoid its
+// reflection.
 var metaFields = map[string]func(m *metadata, v jsontext.Value) bool{
 	"name":            func(m *metadata, v jsontext.Value) bool { return setText(&m.name, v) },
 	"generateName":    func(_ *metadata, v jsontext.Value) bool { return v.Kind() == '"' },

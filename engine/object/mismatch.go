@@ -9,8 +9,7 @@ import (
 	"unicode"
 )
 
-// Mismatch describes a value of another type than expected in the words of JSON: "got a string,
-// expected an object".
+// Mismatch describes a type error with the names of JSON types: "got a string, expected an object".
 func Mismatch(wrong *json.UnmarshalTypeError) string {
 	kind, digits, _ := strings.Cut(wrong.Value, " ") // a number comes with its digits
 	want := jsonType(wrong.Type)
@@ -20,8 +19,8 @@ func Mismatch(wrong *json.UnmarshalTypeError) string {
 	return fmt.Sprintf("got %s, expected %s", article(kind), want)
 }
 
-// Explain is an error of a JSON decoder without Go's types: "conditions.type: got a number,
-// expected a string". Other errors stay as they are.
+// Explain replaces the Go types in an error of encoding/json with the names of JSON types:
+// "conditions.type: got a number, expected a string". It returns other errors unchanged.
 func Explain(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {

@@ -17,15 +17,16 @@ const (
 	maxPlaces = 1 << 14
 )
 
-// places maps hashes of windows to their places in a base, plus one.
+// places maps the hash of each window of the base to its index plus one.
 type places struct{ at [maxPlaces]uint32 }
 
-// placesPool keeps the tables, which are larger than most objects.
+// placesPool reuses the tables, because they are larger than most objects.
 var placesPool = sync.Pool{New: func() any { return new(places) }}
 
-// appendPacked appends text as parts of base and bytes of its own: the length of text, then for
-// each part the number of own bytes, these, the number of bytes to copy from base, and their place.
-// The last-applied state of an object mostly repeats its body.
+// appendPacked appends text in a form that refers to base where both are equal, because the
+// last-applied state of an object mostly repeats its body. The form is the length of text, then for
+// each part: the number of new bytes, the new bytes, the number of bytes to copy from base, and the
+// index in base. Use unpack to read it.
 func appendPacked(packed, base, text []byte) []byte {
 	size := 1 << 8
 	for size < maxPlaces && size < len(base)/stride {
@@ -71,7 +72,7 @@ func slot(word uint64, size int) int {
 	return int(word * 0x9E3779B185EBCA87 >> 40 & uint64(size-1)) //nolint:gosec // less than size
 }
 
-// common returns the number of bytes that two texts have in common at their beginnings.
+// common returns the length of the common prefix of two texts.
 func common(a, b []byte) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -80,7 +81,7 @@ func common(a, b []byte) int {
 	return n
 }
 
-// unpack returns the text that appendPacked has packed with the same base.
+// unpack returns the text that appendPacked packed with the same base.
 func unpack(base, packed []byte) string {
 	length, packed := uvarint(packed)
 	var text strings.Builder
@@ -91,7 +92,7 @@ func unpack(base, packed []byte) string {
 	return text.String()
 }
 
-// isPacked reports whether appendPacked has packed a text with the same base. It takes no memory.
+// isPacked reports whether packed holds text. It does not allocate.
 func isPacked(base, packed, text []byte) bool {
 	length, packed := uvarint(packed)
 	if length != len(text) {
@@ -106,7 +107,7 @@ func isPacked(base, packed, text []byte) bool {
 	return true
 }
 
-// parts yields the parts of a packed text; packed begins behind its length.
+// parts yields the parts of a packed text. packed must begin after the length.
 func parts(base, packed []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for len(packed) > 0 {

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// reader reads one API object in one pass, and writes it as compact JSON without
-// metadata.managedFields and without LastAppliedAnnotation. Members keep their order, and text its
-// escapes.
+// reader reads an API object in one pass and copies it as compact JSON, leaving out
+// metadata.managedFields and LastAppliedAnnotation. It keeps the order of members and the escapes
+// in strings.
 type reader struct {
 	d *jsontext.Decoder
 	// source is what d reads.
@@ -30,22 +30,22 @@ type reader struct {
 	// must decode or reject.
 	meta    metadata
 	unusual bool
-	// lastApplied is the value of LastAppliedAnnotation if carries is set. managedFields are nil if
+	// lastApplied is the value of LastAppliedAnnotation if hasLastApplied is set. managedFields are nil if
 	// they have no fields of server-side apply.
 	lastApplied   []byte
-	carries       bool
+	hasLastApplied       bool
 	managedFields []byte
 	// scratch is for texts that are put together.
 	scratch []byte
 }
 
-// maxKept bounds the buffer of a reader that is used again.
+// maxKept is the largest buffer that a reader keeps for its next use, in bytes.
 const maxKept = 64 << 10
 
-// readers are used again, because their buffers are larger than most objects.
+// readers is a pool, because the buffers of a reader are larger than most objects.
 var readers = sync.Pool{New: func() any { return &reader{d: new(jsontext.Decoder)} }}
 
-// newReader returns a reader of data. The caller must release it.
+// newReader returns a reader for data. The caller must call release.
 func newReader(data []byte) *reader {
 	r := readers.Get().(*reader)
 	*r = reader{
@@ -59,7 +59,7 @@ func newReader(data []byte) *reader {
 	return r
 }
 
-// release ends the use of the reader and of its views.
+// release returns the reader to the pool. Views of its buffers must not be used afterwards.
 func (r *reader) release() {
 	if cap(r.out)+cap(r.lastApplied)+cap(r.scratch)+cap(r.meta.name) > maxKept {
 		r.out = nil
@@ -80,7 +80,7 @@ func (r *reader) object() error {
 	return err
 }
 
-// metadata is a view of the metadata as JSON.
+// metadata returns the JSON of the metadata. It aliases the buffer.
 func (r *reader) metadata() []byte {
 	if r.metadataEnd == 0 {
 		return []byte("{}")
@@ -88,7 +88,7 @@ func (r *reader) metadata() []byte {
 	return r.out[r.metadataStart:r.metadataEnd]
 }
 
-// whole reads a JSON object with nothing behind it.
+// whole reads a JSON object and returns an error if anything follows it.
 func (r *reader) whole(member func(name []byte) error) error {
 	if kind := r.d.PeekKind(); kind != '{' {
 		if _, err := r.d.ReadValue(); err != nil {
@@ -105,7 +105,7 @@ func (r *reader) whole(member func(name []byte) error) error {
 	return nil
 }
 
-// members reads a JSON object. It calls member for each name, in quotes, to read the value.
+// members reads a JSON object. It calls member with each quoted name; member must read the value.
 func (r *reader) members(member func(name []byte) error) error {
 	if _, err := r.d.ReadToken(); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (r *reader) metadataMember(name []byte) error {
 		return nil
 	case "annotations":
 		err := r.annotations()
-		if r.carries && len(r.meta.annotations) == 0 && !r.unusual {
+		if r.hasLastApplied && len(r.meta.annotations) == 0 && !r.unusual {
 			r.out = r.out[:start]
 			r.meta.annotations = nil
 		}
@@ -183,7 +183,7 @@ func (r *reader) metadataMember(name []byte) error {
 	}
 }
 
-// labels reads and writes the labels.
+// labels reads and copies the labels.
 func (r *reader) labels() error {
 	if r.meta.labels != nil || r.d.PeekKind() != '{' {
 		r.unusual = true
@@ -218,7 +218,7 @@ func decodeTexts(text []byte) (map[string]string, bool) {
 	return values, err == nil
 }
 
-// annotations reads and writes the annotations, without LastAppliedAnnotation.
+// annotations reads and copies the annotations, except LastAppliedAnnotation.
 func (r *reader) annotations() error {
 	if r.meta.annotations != nil || r.d.PeekKind() != '{' {
 		r.unusual = true
@@ -235,7 +235,7 @@ func (r *reader) annotations() error {
 		}
 		if isLastApplied && value.Kind() == '"' {
 			r.out = r.out[:start]
-			r.carries = true
+			r.hasLastApplied = true
 			r.lastApplied = appendText(r.lastApplied[:0], value)
 			return nil
 		}
@@ -251,7 +251,7 @@ func (r *reader) annotations() error {
 	return nil
 }
 
-// nested reads and writes a value that is an object as a rule.
+// nested reads and copies a value. If the value is an object, it calls member for each name.
 func (r *reader) nested(member func(name []byte) error) error {
 	if r.d.PeekKind() != '{' {
 		return r.value()
@@ -262,7 +262,7 @@ func (r *reader) nested(member func(name []byte) error) error {
 	return err
 }
 
-// name writes the name of the next member.
+// name copies the name of the next member.
 func (r *reader) name(name []byte) {
 	if r.out[len(r.out)-1] != '{' {
 		r.out = append(r.out, ',')
@@ -270,14 +270,14 @@ func (r *reader) name(name []byte) {
 	r.out = append(append(r.out, name...), ':')
 }
 
-// value reads and writes a value.
+// value reads and copies a value.
 func (r *reader) value() error {
 	value, err := r.d.ReadValue()
 	r.out = appendCompact(r.out, value)
 	return err
 }
 
-// text reads and writes a value that must be a string.
+// text reads and copies a value, which must be a string.
 func (r *reader) text(key string, text *string) error {
 	value, err := r.d.ReadValue()
 	if err != nil {
@@ -292,7 +292,7 @@ func (r *reader) text(key string, text *string) error {
 	return nil
 }
 
-// complete adds apiVersion and kind if they are absent and known.
+// complete adds apiVersion and kind from gvk if the object does not have them.
 func (r *reader) complete(gvk schema.GroupVersionKind) error {
 	apiVersion, kind := gvk.ToAPIVersionAndKind()
 	var first []byte
@@ -322,7 +322,7 @@ func (r *reader) complete(gvk schema.GroupVersionKind) error {
 // unquote returns the text of a JSON string.
 func unquote(quoted []byte) string { return string(textOf(quoted)) }
 
-// textOf returns the text of a JSON string. As a rule it is a view.
+// textOf returns the text of a JSON string. The result aliases quoted unless it has escapes.
 func textOf(quoted []byte) []byte {
 	if text := quoted[1 : len(quoted)-1]; bytes.IndexByte(text, '\\') < 0 && utf8.Valid(text) {
 		return text
@@ -336,7 +336,7 @@ func appendText(out, quoted []byte) []byte {
 	return out
 }
 
-// appendCompact appends valid JSON without the spaces between its tokens.
+// appendCompact appends valid JSON without white space between tokens.
 func appendCompact(out, value []byte) []byte {
 	start := 0
 	for i := 0; i < len(value); i++ {

@@ -5,8 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// readOnly is an Object's metadata as client-go's reflector reads it for each event. Its setters do
-// nothing, because an Object is immutable. What the reflector does not read is decoded (Meta).
+// readOnly gives client-go's reflector access to the metadata of an Object, without decoding it for
+// each event. The setters do nothing, because an Object is immutable. Fields that the reflector
+// does not read are decoded on demand by Meta.
 type readOnly Object
 
 var _ metav1.Object = (*readOnly)(nil)

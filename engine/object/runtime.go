@@ -10,34 +10,40 @@ import (
 
 var _ runtime.Object = (*Object)(nil)
 
-// kind is an Object's face towards API machinery. It cannot be set: an Object is immutable.
+// kind implements schema.ObjectKind. Its setter does nothing, because an Object is immutable.
 type kind struct{ gvk schema.GroupVersionKind }
 
 func (k kind) SetGroupVersionKind(schema.GroupVersionKind) {}
 func (k kind) GroupVersionKind() schema.GroupVersionKind   { return k.gvk }
 
-// GetObjectKind implements runtime.Object, so that client-go's reflector can carry an Object.
+// GetObjectKind implements [runtime.Object], so that client-go's reflector can hold an Object.
 func (o *Object) GetObjectKind() schema.ObjectKind { return kind{o.GVK()} }
 
-// DeepCopyObject implements runtime.Object. It returns o itself, which is immutable.
+// DeepCopyObject implements [runtime.Object]. It returns o itself, because o is immutable.
 func (o *Object) DeepCopyObject() runtime.Object { return o }
 
-// GetObjectMeta implements metav1.ObjectMetaAccessor. What it returns cannot be changed.
+// GetObjectMeta implements [metav1.ObjectMetaAccessor]. The setters of the result do nothing.
 func (o *Object) GetObjectMeta() metav1.Object { return (*readOnly)(o) }
 
-// Meta is the metadata for code that asks for API machinery's interface. Each call decodes it. The
-// caller must not change it.
+// Meta decodes the metadata for code that needs [metav1.Object]. Each call decodes it again. The
+// caller must not change the maps and slices in it.
 func (o *Object) Meta() metav1.Object {
 	m := &metav1.ObjectMeta{}
 	_ = eachMember(o.Raw(), func(key string, value jsontext.Value) error { // it was decoded before
 		if key != "metadata" {
 			return nil
 		}
-		*m = metav1.ObjectMeta{} // of several the last one counts
+		*m = metav1.ObjectMeta{} // if the member is repeated, the last one counts
 		return kjson.UnmarshalCaseSensitivePreserveInts(value, m)
 	})
-	m.Name, m.Namespace, m.UID, m.ResourceVersion = o.Name(), o.Namespace(), o.UID(), o.ResourceVersion()
-	m.Generation, m.Labels, m.Annotations = o.Generation(), o.Labels(), o.Annotations()
-	m.OwnerReferences, m.Finalizers = o.OwnerReferences(), o.Finalizers()
+	m.Name = o.Name()
+	m.Namespace = o.Namespace()
+	m.UID = o.UID()
+	m.ResourceVersion = o.ResourceVersion()
+	m.Generation = o.Generation()
+	m.Labels = o.Labels()
+	m.Annotations = o.Annotations()
+	m.OwnerReferences = o.OwnerReferences()
+	m.Finalizers = o.Finalizers()
 	return m
 }

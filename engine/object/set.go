@@ -7,21 +7,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Set is an immutable collection of objects, found by reference and listed by kind in the order of
-// namespace and name. The zero value is the empty set.
+// Set is an immutable collection of objects. Use [Set.Get] to find an object by its reference and
+// [Set.Of] to list the objects of a kind, sorted by namespace and name. The zero value is an empty
+// set.
 type Set struct {
 	kinds []ofKind
 	size  int
 }
 
-// ofKind is the objects of one kind in the order of their names, each name once.
+// ofKind holds the objects of one kind, sorted by namespace and name, each name once.
 type ofKind struct {
 	gvk     schema.GroupVersionKind
 	objects []*Object
 }
 
-// NewSet collects objects. Of two with the same reference the later one stays. Objects that come in
-// their order cost no sorting.
+// NewSet returns a set of the given objects. If two have the same reference, the set holds the later
+// one. Objects that are already sorted are not sorted again.
 func NewSet(objects ...*Object) Set {
 	var s Set
 	for start := 0; start < len(objects); {
@@ -40,8 +41,8 @@ func NewSet(objects ...*Object) Set {
 	return s
 }
 
-// Collect makes a set of lists, each of one kind and in the order of namespace and name, each name
-// once. They are not copied.
+// Collect returns a set of the objects in the given lists without copying them. Each list must hold
+// one kind only, sorted by namespace and name, each name once.
 func Collect(lists ...[]*Object) Set {
 	var s Set
 	for _, list := range lists {
@@ -53,8 +54,8 @@ func Collect(lists ...[]*Object) Set {
 	return s
 }
 
-// Added returns the objects of now that before does not have. Both are in the order of namespace
-// and name; objects are compared by identity.
+// Added returns the objects that are in now and not in before. Both must be sorted by namespace and
+// name. Objects are compared by pointer.
 func Added(before, now []*Object) (added []*Object) {
 	for _, o := range now {
 		for len(before) > 0 && before[0] != o && compareNames(before[0], o) <= 0 {
@@ -69,7 +70,7 @@ func Added(before, now []*Object) (added []*Object) {
 	return added
 }
 
-// add takes objects of one kind in.
+// add adds objects of one kind.
 func (s *Set) add(gvk schema.GroupVersionKind, objects []*Object) {
 	if k := s.find(gvk); k != nil {
 		k.objects = append(k.objects, objects...)
@@ -91,7 +92,7 @@ func compareNames(a, b *Object) int {
 	return cmp.Or(cmp.Compare(a.Namespace(), b.Namespace()), cmp.Compare(a.Name(), b.Name()))
 }
 
-// arrange puts the objects in order.
+// arrange sorts the objects if they are not sorted yet.
 func (k *ofKind) arrange() {
 	for i := 1; i < len(k.objects); i++ {
 		if compareNames(k.objects[i-1], k.objects[i]) >= 0 {
@@ -101,7 +102,7 @@ func (k *ofKind) arrange() {
 	}
 }
 
-// sort works on a copy: the list may be someone else's.
+// sort sorts a copy, because the caller of NewSet may still use the list.
 func (k *ofKind) sort() {
 	k.objects = slices.Clone(k.objects)
 	slices.SortStableFunc(k.objects, compareNames)
@@ -115,7 +116,7 @@ func (k *ofKind) sort() {
 	k.objects = k.objects[:last+1]
 }
 
-// Get returns the object that ref names, or nil.
+// Get returns the object with the reference ref, or nil if the set does not hold it.
 func (s Set) Get(ref Ref) *Object {
 	k := s.find(ref.GVK)
 	if k == nil {
@@ -130,8 +131,8 @@ func (s Set) Get(ref Ref) *Object {
 	return k.objects[at]
 }
 
-// Of lists the objects of one kind, ordered by namespace and name. The caller must not change the
-// slice; it can append to it.
+// Of returns the objects of a kind, sorted by namespace and name. The caller must not change the
+// slice, but may append to it.
 func (s Set) Of(gvk schema.GroupVersionKind) []*Object {
 	if k := s.find(gvk); k != nil {
 		return slices.Clip(k.objects)
@@ -139,10 +140,10 @@ func (s Set) Of(gvk schema.GroupVersionKind) []*Object {
 	return nil
 }
 
-// Len is the number of objects.
+// Len returns the number of objects.
 func (s Set) Len() int { return s.size }
 
-// With returns a set in which the given objects replace or join the present ones.
+// With returns a set that also holds the given objects. They replace those with the same reference.
 func (s Set) With(objects ...*Object) Set {
 	if len(objects) == 0 {
 		return s
@@ -154,9 +155,8 @@ func (s Set) With(objects ...*Object) Set {
 	return NewSet(append(all, objects...)...)
 }
 
-// Compare reports each object that is in one set and not in the other; an object that was replaced
-// is reported once. Objects are compared by identity: it costs a comparison of pointers for each
-// that is in both.
+// Compare calls differs for each reference whose object was added, removed or replaced between
+// before and now. Objects are compared by pointer.
 func Compare(before, now Set, differs func(Ref)) {
 	for _, k := range before.kinds {
 		compareObjects(k.objects, now.Of(k.gvk), differs)
