@@ -43,7 +43,7 @@ func newSyncMetrics(registry prometheus.Registerer, circuits *circuitMetrics) *s
 // Synced counts one sync. A hook may give reasons of its own; they stay out of the labels, which
 // must be few.
 func (m *syncMetrics) Synced(controller string, o pipeline.Outcome) {
-	result := cmp.Or(string(hook.KindOf(o.Err)), o.Result)
+	result := cmp.Or(string(hook.ErrorKindOf(o.Err)), o.Result)
 	m.duration.WithLabelValues(controller, result).Observe(o.Duration.Seconds())
 	m.wait.WithLabelValues(controller).Observe(max(o.Waited, time.Duration(0)).Seconds())
 	m.circuits.synced(controller, o)

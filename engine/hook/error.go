@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// Kind classifies what went wrong with a question. The pipeline's one error table turns it into
+// ErrorKind classifies what went wrong with a question. The pipeline's one error table turns it into
 // backoff, Event and condition.
-type Kind string
+type ErrorKind string
 
 // The kinds. Their values serve as reasons of conditions.
 const (
 	// Unreachable: no connection, no name, TLS failed, connection lost before an answer.
-	Unreachable Kind = "HookUnreachable"
+	Unreachable ErrorKind = "HookUnreachable"
 	// TimedOut: no answer within the deadline.
-	TimedOut Kind = "HookTimeout"
+	TimedOut ErrorKind = "HookTimeout"
 	// Failed: the hook was reached and reported a failure (status 500, codes.Internal).
-	Failed Kind = "HookFailed"
+	Failed ErrorKind = "HookFailed"
 	// Invalid: the hook answered with something that is no valid answer.
-	Invalid Kind = "InvalidHookAnswer"
+	Invalid ErrorKind = "InvalidHookAnswer"
 	// Throttled: the hook asks to come back later (429, RESOURCE_EXHAUSTED).
-	Throttled Kind = "HookThrottled"
+	Throttled ErrorKind = "HookThrottled"
 	// Rejected: the hook refuses this parent as it is (INVALID_ARGUMENT, FAILED_PRECONDITION);
 	// nothing is retried until a change.
-	Rejected Kind = "HookRejected"
+	Rejected ErrorKind = "HookRejected"
 )
 
 // ErrTooManyTriggers is the answer to a trigger that comes too soon after others.
@@ -32,7 +32,7 @@ var ErrTooManyTriggers = errors.New("there were too many triggers, expected at m
 
 // Error is the one error type of the port.
 type Error struct {
-	Kind Kind
+	Kind ErrorKind
 	// Hook names the hook: its operation and address.
 	Hook string
 	// Reason is the hook's own reason, in CamelCase, where it gave one; it replaces Kind as the
@@ -49,8 +49,8 @@ func (e *Error) Error() string { return fmt.Sprintf("hook %s: %v", e.Hook, e.Err
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf returns the kind of the first *Error in err's chain, or "" without one.
-func KindOf(err error) Kind {
+// ErrorKindOf returns the kind of the first *Error in err's chain, or "" without one.
+func ErrorKindOf(err error) ErrorKind {
 	var e *Error
 	if errors.As(err, &e) {
 		return e.Kind

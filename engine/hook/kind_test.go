@@ -13,13 +13,13 @@ func TestKinds(t *testing.T) {
 			t.Errorf("the row of %s is not complete: %+v", k.ControllerKind, k)
 		}
 		if found, ok := hook.DescriptorOf(k.Declared); !ok || found.ControllerKind != k.ControllerKind {
-			t.Errorf("KindOf(%q) = %q, %v; want %q", k.Declared, found.ControllerKind, ok, k.ControllerKind)
+			t.Errorf("DescriptorOf(%q) = %q, %v; want %q", k.Declared, found.ControllerKind, ok, k.ControllerKind)
 		}
 		if got := k.Descriptor().Declared; got != k.Declared {
 			t.Errorf("%s.Descriptor() is of %q, want %q", k.ControllerKind, got, k.Declared)
 		}
 	}
 	if _, ok := hook.DescriptorOf("Deployment"); ok {
-		t.Error("KindOf finds a kind of controller for Deployment")
+		t.Error("DescriptorOf finds a kind of controller for Deployment")
 	}
 }

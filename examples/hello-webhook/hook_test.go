@@ -48,13 +48,13 @@ func TestTheHookMakesEverythingForAHelloWorld(t *testing.T) {
 func TestHookReportsFaults(t *testing.T) {
 	url := start(t)
 	_, err := open(t, url+"/other").Ask(t.Context(), question(t))
-	if hook.KindOf(err) != hook.Failed || !strings.Contains(err.Error(), "no hook at /other") {
+	if hook.ErrorKindOf(err) != hook.Failed || !strings.Contains(err.Error(), "no hook at /other") {
 		t.Errorf("a wrong path: got %v, want a failure that names it", err)
 	}
 	q := question(t)
 	q.Children = q.Children[:1]
 	_, err = open(t, url+"/sync").Ask(t.Context(), q)
-	if hook.KindOf(err) != hook.Failed || !strings.Contains(err.Error(), "KeyError") {
+	if hook.ErrorKindOf(err) != hook.Failed || !strings.Contains(err.Error(), "KeyError") {
 		t.Errorf("a kind that the controller does not declare: got %v, want the hook's exception", err)
 	}
 }

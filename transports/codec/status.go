@@ -104,7 +104,7 @@ func details(s *status.Status) []proto.Message {
 	return out
 }
 
-func kindOf(s *status.Status) hook.Kind {
+func kindOf(s *status.Status) hook.ErrorKind {
 	switch s.Code() {
 	case codes.Unavailable:
 		return hook.Unreachable

@@ -76,7 +76,7 @@ func (p *pair) askPreferred(
 			return answer, false, err
 		case p.line.missed(p, turn, began, cause(err)):
 			return nil, true, err
-		case hook.KindOf(err) != hook.Unreachable:
+		case hook.ErrorKindOf(err) != hook.Unreachable:
 			return nil, false, err
 		case !p.pause(limited): // the fallback may have taken over meanwhile
 			return nil, ctx.Err() == nil && p.line.missed(p, turn, began, cause(err)), err
@@ -118,7 +118,7 @@ func (p *pair) pause(ctx context.Context) bool {
 
 // interrupted returns the error of a call that limit has ended.
 func (p *pair) interrupted(limited context.Context, err error) error {
-	if err == nil || hook.KindOf(err) != "" {
+	if err == nil || hook.ErrorKindOf(err) != "" {
 		return err
 	}
 	name := string(p.op) + " " + p.preferred.Address
@@ -171,7 +171,7 @@ func (p *pair) neither(preferred, fallback error) error {
 	text := cmp.Or(p.line.answering(p).Cause, "not asked")
 	if preferred != nil {
 		text = cause(preferred)
-		if hook.KindOf(preferred) == hook.TimedOut {
+		if hook.ErrorKindOf(preferred) == hook.TimedOut {
 			kind = hook.TimedOut
 		}
 	}
@@ -205,7 +205,7 @@ func (p *pair) call(ctx context.Context, s side, q *hook.Question) (*hook.Answer
 
 // missed reports whether an error means that the hook gave no response at all.
 func missed(err error) bool {
-	kind := hook.KindOf(err)
+	kind := hook.ErrorKindOf(err)
 	return kind == hook.Unreachable || kind == hook.TimedOut
 }
 

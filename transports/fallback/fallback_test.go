@@ -218,7 +218,7 @@ func hangs(ctx context.Context, _ *hook.Question) (*hook.Answer, error) {
 	return nil, &hook.Error{Kind: hook.TimedOut, Hook: "sync a:1", Err: errors.New("no answer in time")}
 }
 
-func fails(kind hook.Kind, text string) hook.Func {
+func fails(kind hook.ErrorKind, text string) hook.Func {
 	return func(context.Context, *hook.Question) (*hook.Answer, error) {
 		return nil, &hook.Error{Kind: kind, Hook: "sync a:1", Err: errors.New(text)}
 	}
@@ -467,8 +467,8 @@ func TestNeitherAnswers(t *testing.T) {
 		want := "hook sync a:1 or http://b: neither transport answers: grpc: connection refused; webhook: no such host"
 		for range 2 {
 			_, err := h.Ask(t.Context(), question(hook.Sync, "web"))
-			if err == nil || err.Error() != want || hook.KindOf(err) != hook.Unreachable {
-				t.Errorf("got  %s %v\nwant %s %s", hook.KindOf(err), err, hook.Unreachable, want)
+			if err == nil || err.Error() != want || hook.ErrorKindOf(err) != hook.Unreachable {
+				t.Errorf("got  %s %v\nwant %s %s", hook.ErrorKindOf(err), err, hook.Unreachable, want)
 			}
 		}
 		s.webhook.set(fails(hook.Failed, "status 500"), nil)

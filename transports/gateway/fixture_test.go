@@ -253,7 +253,7 @@ func (h *testGateway) answerOf(to hook.Hook, parent string) string {
 	h.Helper()
 	answer, err := h.put(to, parent)
 	if err != nil {
-		return fmt.Sprintf("%s: %v", hook.KindOf(err), err)
+		return fmt.Sprintf("%s: %v", hook.ErrorKindOf(err), err)
 	}
 	return string(answer.Status)
 }

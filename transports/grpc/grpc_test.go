@@ -89,7 +89,7 @@ func TestPlainTextOnlyIfTheSpecSaysSo(t *testing.T) {
 	target := serve(t, registerEmpty, grpc.Creds(credentials.NewServerTLSFromCert(&files.TLS.Certificates[0])))
 	cases := map[string]struct {
 		field string
-		want  hook.Kind
+		want  hook.ErrorKind
 	}{
 		"trusted and named": {
 			fmt.Sprintf(`{"target":%q,"serverName":"example.com","caBundle":{"inline":%q}}`, target, bundle),

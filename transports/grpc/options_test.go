@@ -107,7 +107,7 @@ func TestPlainTextAndTLS(t *testing.T) {
 		fmt.Sprintf(`{"target":%q,"insecure":true,"mode":"Unary"}`, secure): "if it expects TLS, remove insecure",
 		fmt.Sprintf(`{"target":%q,"mode":"Unary"}`, plain):                  noTLS,
 	} {
-		if err := ask(t, open(t, settings(field)), hook.Composite); hook.KindOf(err) != hook.Unreachable ||
+		if err := ask(t, open(t, settings(field)), hook.Composite); hook.ErrorKindOf(err) != hook.Unreachable ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", field, err, want)
 		}

@@ -94,7 +94,7 @@ func nothing(context.Context, *sdk.SyncRequest) (*sdk.SyncResponse, error) { ret
 func TestFaultsOfFunctions(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
-		kind       hook.Kind
+		kind       hook.ErrorKind
 		sync       sdk.SyncFunc
 	}{
 		{"a panic", "panic: out of range", hook.Failed,
@@ -112,7 +112,7 @@ func TestFaultsOfFunctions(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			answer, err := ask(t, sdk.Composite{Sync: c.sync, Finalize: nothing}, "")
-			if answer != nil || hook.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.text) {
+			if answer != nil || hook.ErrorKindOf(err) != c.kind || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("got %v and %v, want %s with %q", answer, err, c.kind, c.text)
 			}
 		})
@@ -133,7 +133,7 @@ func TestFunctionsThatDoNotEndAreBounded(t *testing.T) {
 	var last error
 	for range 2 * session.DefaultCalls {
 		_, last = opened.Ask(t.Context(), question(t))
-		if hook.KindOf(last) != hook.TimedOut {
+		if hook.ErrorKindOf(last) != hook.TimedOut {
 			t.Fatalf("got %v, want %s", last, hook.TimedOut)
 		}
 	}

@@ -91,7 +91,7 @@ func (r *Recorder) wrap(next hook.Hook, at Hook) hook.Hook {
 	return hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 		begun := time.Now()
 		answer, err := next.Ask(ctx, q)
-		if err == nil || hook.KindOf(err) != "" {
+		if err == nil || hook.ErrorKindOf(err) != "" {
 			r.add(exchange{question: q, answer: answer, err: err, at: begun, took: time.Since(begun), hook: at})
 		}
 		return answer, err

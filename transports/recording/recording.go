@@ -114,7 +114,7 @@ func encode(e exchange) (*Recording, error) {
 		r.Related = append(r.Related, group)
 	}
 	if e.err != nil {
-		r.Error = &Failure{Kind: string(hook.KindOf(e.err)), Message: e.err.Error()}
+		r.Error = &Failure{Kind: string(hook.ErrorKindOf(e.err)), Message: e.err.Error()}
 	}
 	question, err := object.DecodeMap(webhook.Encode(q, "v2"))
 	if err != nil {

@@ -228,7 +228,7 @@ func (h *Harness) cancelled(t *testing.T) {
 		return Reply{Fault: Hang}
 	})
 	answer, err := h.open(t, hook.Sync, field).Ask(ctx, question(t, hook.Composite, hook.Sync, "hi"))
-	if answer != nil || !errors.Is(err, context.Canceled) || hook.KindOf(err) != "" {
+	if answer != nil || !errors.Is(err, context.Canceled) || hook.ErrorKindOf(err) != "" {
 		t.Errorf("got %v and %v, want no answer and the context's own error", answer, err)
 	}
 	select {

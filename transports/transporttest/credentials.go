@@ -112,9 +112,9 @@ func (s *secured) answers(when string) {
 	}
 }
 
-func (s *secured) refuses(when string, kind hook.Kind) {
+func (s *secured) refuses(when string, kind hook.ErrorKind) {
 	s.t.Helper()
-	if err := s.ask(); hook.KindOf(err) != kind {
+	if err := s.ask(); hook.ErrorKindOf(err) != kind {
 		s.t.Errorf("%s: %v, want an error of kind %s", when, err, kind)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/hookloop/hookloop/internal/budget"
 )
 
-func (c *client) fail(kind hook.Kind, err error) *hook.Error {
+func (c *client) fail(kind hook.ErrorKind, err error) *hook.Error {
 	return &hook.Error{Kind: kind, Hook: c.name, Err: err}
 }
 

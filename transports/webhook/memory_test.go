@@ -49,7 +49,7 @@ func TestBombsAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := budget.New(256 << 20)
 			_, err := limited(t, b, string(field(serve(t, status(http.StatusOK, body)).URL, ""))).Ask(t.Context(), observed(t))
-			if hook.KindOf(err) != hook.Invalid ||
+			if hook.ErrorKindOf(err) != hook.Invalid ||
 				!strings.Contains(err.Error(), "the answer: takes more than 67108864 bytes of memory") {
 				t.Errorf("got %v, want a refusal", err)
 			}

@@ -316,7 +316,7 @@ func TestSecretsGoToTheirService(t *testing.T) {
 		`"service":{"name":"web","namespace":"hooks"}`,
 		`"url":"https://web.hooks.svc.cluster.local"`,
 	} {
-		if err := ask(url); hook.KindOf(err) == "" ||
+		if err := ask(url); hook.ErrorKindOf(err) == "" ||
 			!strings.Contains(err.Error(), "web.hooks.svc.cluster.local") && !strings.Contains(err.Error(), "no answer within") {
 			t.Errorf("%s: got %v, want that the whole name is resolved", url, err)
 		}

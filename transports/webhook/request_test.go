@@ -109,7 +109,7 @@ func TestUnknownRelatedObjectsAreNotAskedWith(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q := observed(t)
 			q.Related = append(q.Related, group)
-			if err := (&client{name: "sync test"}).checkRelated(q); hook.KindOf(err) == "" {
+			if err := (&client{name: "sync test"}).checkRelated(q); hook.ErrorKindOf(err) == "" {
 				t.Errorf("got %v, want an error: in JSON the group would look empty", err)
 			}
 		})

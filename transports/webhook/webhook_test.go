@@ -69,7 +69,7 @@ func TestRetryAfter(t *testing.T) {
 func TestAnswersThatAreNone(t *testing.T) {
 	cases := map[string]struct {
 		serve http.HandlerFunc
-		kind  hook.Kind
+		kind  hook.ErrorKind
 		text  string
 	}{
 		"created is no success":  {status(http.StatusCreated, "{}"), hook.Failed, `status 201: "{}"`},

@@ -65,7 +65,7 @@ func (r *run) reach(err error) time.Duration {
 		}
 		return r.Reach.Missed(r.item.Key, name)
 	}
-	if hook.KindOf(err) != hook.Unreachable && !errors.Is(err, context.Canceled) {
+	if hook.ErrorKindOf(err) != hook.Unreachable && !errors.Is(err, context.Canceled) {
 		r.Reach.Reached(r.item.Key, r.hook)
 	}
 	return 0

@@ -28,7 +28,7 @@ func (r *reached) Reached(_ hook.Key, hook string) { r.lines = append(r.lines, "
 
 // TestReach reports whether a hook was reached, and leaves a parent to the probes if not.
 func TestReach(t *testing.T) {
-	fault := func(kind hook.Kind, name, reason string) error {
+	fault := func(kind hook.ErrorKind, name, reason string) error {
 		return &hook.Error{Kind: kind, Hook: name, Reason: reason, Err: errors.New("no")}
 	}
 	tests := []struct {

@@ -80,7 +80,7 @@ func fenced(err error) (fault, bool) {
 }
 
 func shuttingDown(err error) (fault, bool) {
-	return fault{reason: "ShuttingDown", retry: quiet}, errors.Is(err, context.Canceled) && hook.KindOf(err) == ""
+	return fault{reason: "ShuttingDown", retry: quiet}, errors.Is(err, context.Canceled) && hook.ErrorKindOf(err) == ""
 }
 
 func panicked(err error) (fault, bool) {

@@ -333,7 +333,7 @@ func (h *health) Synced(name string, o pipeline.Outcome) {
 	answers := h.answersStatus
 	h.dropped = h.dropped || o.StatusDropped
 	h.answersStatus = h.answersStatus || o.AnswersStatus
-	switch kind := hook.KindOf(o.Err); kind {
+	switch kind := hook.ErrorKindOf(o.Err); kind {
 	case hook.Unreachable, hook.TimedOut:
 		// the first message stays: ports and times differ each time
 		h.misses++

@@ -190,7 +190,7 @@ type reply struct {
 // text returns the answer's status, or the error's kind and text.
 func (r reply) text() string {
 	if r.err != nil {
-		return fmt.Sprintf("%s: %v", hook.KindOf(r.err), r.err)
+		return fmt.Sprintf("%s: %v", hook.ErrorKindOf(r.err), r.err)
 	}
 	return string(r.Status)
 }

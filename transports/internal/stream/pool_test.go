@@ -153,7 +153,7 @@ func TestCallerGivesUp(t *testing.T) {
 		_, h := pooled("a")
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := h.Ask(ctx, questionAbout(t, "web")); !errors.Is(err, context.Canceled) || hook.KindOf(err) != "" {
+		if _, err := h.Ask(ctx, questionAbout(t, "web")); !errors.Is(err, context.Canceled) || hook.ErrorKindOf(err) != "" {
 			t.Errorf("got %v, want the context's own error", err)
 		}
 	})

@@ -120,7 +120,7 @@ func TestRequirementsAreShown(t *testing.T) {
 // not shown the object. It is asked again without the objects of the old requirement, so that its
 // new requirement is known, and an event of that object reconciles the parent.
 func TestRequirementsMoveAlthoughTheHookFails(t *testing.T) {
-	for _, kind := range []hook.Kind{hook.Rejected, hook.Failed} {
+	for _, kind := range []hook.ErrorKind{hook.Rejected, hook.Failed} {
 		t.Run(string(kind), func(t *testing.T) {
 			r := newRequiring(t, nil)
 			pointer := "a"
@@ -235,7 +235,7 @@ func TestRequirementsThatDoNotRest(t *testing.T) {
 	err := r.ask(about(t, "web"), "", "a b", "a", "a b", "a")
 	want := `hook sync here: the requirements differ from those of the answer before, 5 times in a row: ` +
 		`"settings" (pages.v1) comes and goes`
-	if hook.KindOf(err) != hook.Invalid || !strings.Contains(err.Error(), want) {
+	if hook.ErrorKindOf(err) != hook.Invalid || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	r.require = always(ruleNamed("", "b"))
@@ -355,7 +355,7 @@ func TestRequirementsBesideACustomizeHook(t *testing.T) {
 		return &hook.Answer{Requirements: []hook.RelatedRule{ruleNamed("", "a")}}, nil
 	})
 	_, err := w.Wrap(&hook.Opened{Hook: next, Address: "here"}).Ask(t.Context(), about(t, "web"))
-	if hook.KindOf(err) != hook.Invalid ||
+	if hook.ErrorKindOf(err) != hook.Invalid ||
 		!strings.Contains(fmt.Sprint(err), "declares a customize hook, too; expected one of both") {
 		t.Errorf("error %v", err)
 	}

@@ -61,7 +61,7 @@ func observed(q *hook.Question) int {
 
 // errorType returns the error's kind. An error without a kind is the caller's cancellation.
 func errorType(err error) string {
-	if kind := hook.KindOf(err); kind != "" {
+	if kind := hook.ErrorKindOf(err); kind != "" {
 		return string(kind)
 	}
 	return "Canceled"
