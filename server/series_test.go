@@ -19,7 +19,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// perController is the number of series in docs/guides/running.md for a controller with a sync hook
+// perController is the number of series in docs/guides/observing.md for a controller with a sync hook
 // and two results of syncs. Here the hook has a fallback, which has not answered: two series more.
 const perController = 52 + 2
 
