@@ -65,6 +65,10 @@ const RestartAnnotation = supervisor.RestartAnnotation
 // Fence stops all writes of a replica that no longer leads. A nil Fence is always open.
 type Fence = act.Fence
 
+// ErrFenced is the error of a write that a closed [Fence] refused or cancelled. The object is
+// unchanged, or the API server had applied the write when the fence closed.
+var ErrFenced = act.ErrFenced
+
 // NewFence returns a closed Fence.
 func NewFence() *Fence { return act.NewFence() }
 
