@@ -1,8 +1,7 @@
 // Package conformance checks that docs/reference/compatibility.md names tests that exist. A row
 // without a test proves nothing.
 //
-// It does not run these tests; "make test" runs them. It also validates the table of answers that
-// the SDKs' test helpers are tested with.
+// It does not run these tests; "make test" runs them.
 package conformance
 
 import (

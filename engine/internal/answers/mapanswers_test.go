@@ -1,4 +1,4 @@
-package conformance
+package answers
 
 import (
 	"cmp"
