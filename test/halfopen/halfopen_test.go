@@ -10,6 +10,7 @@ package halfopen
 
 import (
 	"context"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -24,21 +25,15 @@ import (
 
 	enginehook "github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"github.com/hookloop/hookloop/internal/protocol/grpctest"
 	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"github.com/hookloop/hookloop/sdk/go/hook"
+	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/silentproxy"
-	"github.com/hookloop/hookloop/transports/codec"
 	"github.com/hookloop/hookloop/transports/gateway"
-	"github.com/hookloop/hookloop/transports/gateway/internal/auth"
 	"github.com/hookloop/hookloop/transports/grpc"
-	"github.com/hookloop/hookloop/transports/internal/stream"
 	"github.com/hookloop/hookloop/transports/webhook"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 )
 
@@ -240,24 +235,30 @@ func throughGateway(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) {
 		return path
 	}
 	certificate, key := own.Issue("gateway")
-	guard, err := auth.New(auth.Config{Client: allowing(), Audience: "hookloop", Clock: clock.RealClock{}})
+	ports, err := cluster.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := guard.NewServer(auth.ServerConfig{
-		TLS: auth.TLS{
-			Certificate: file("tls.crt", certificate),
-			Key:         file("tls.key", key),
-			ClientCA:    file("clients.crt", clients.PEM),
-		},
-		Codec: codec.Codec(stream.Limits()),
+	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	server, err := gateway.NewServer(gateway.ServerConfig{
+		Address:    address,
+		TLSCert:    file("tls.crt", certificate),
+		TLSKey:     file("tls.key", key),
+		ClientCA:   file("clients.crt", clients.PEM),
+		Audience:   gateway.DefaultAudience,
+		Rest:       &rest.Config{Host: allowing(t)},
+		CountCache: func(string, func() int) {},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := gateway.New(gateway.Config{Guard: guard, Clock: clock.RealClock{}})
-	streamv1.RegisterGatewayServiceServer(server, g)
-	proxy := between(t, grpctest.Serve(t, server))
+	background(t, func(ctx context.Context) error {
+		return server.ServeWhile(ctx, func(ctx context.Context) error {
+			<-ctx.Done()
+			return nil
+		})
+	})
+	proxy := between(t, address)
 	certificate, key = clients.Issue("laptop")
 	background(t, func(ctx context.Context) error {
 		return hook.Attach(ctx, hook.AttachOptions{
@@ -271,20 +272,23 @@ func throughGateway(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) {
 			},
 		}, hello)
 	})
-	return opened(t, g.Open(settings("{}"), "hello", 10*time.Second), nil), proxy
+	return opened(t, server.Open(settings("{}"), "hello", 10*time.Second), nil), proxy
 }
 
-// allowing returns a client of an API server that allows everything.
-func allowing() *fake.Clientset {
-	client := fake.NewClientset()
-	client.PrependReactor(
-		"create",
-		"subjectaccessreviews",
-		func(action clienttesting.Action) (bool, runtime.Object, error) {
-			review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
-			review.Status.Allowed = true
-			return true, review, nil
-		},
-	)
-	return client
+// allowing starts an API server that allows every request that it is asked about, and returns its
+// URL.
+func allowing(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		review := &authorizationv1.SubjectAccessReview{}
+		if err := json.NewDecoder(r.Body).Decode(review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		review.Status.Allowed = true
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(review) // the client reports what is missing
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
 }
