@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/verifystream"
 	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/test/serve"
 )
 
 // TestDocument runs the program of docs/reference/stream-protocol.md, and compares its output with
@@ -28,15 +28,15 @@ func TestDocument(t *testing.T) {
 	if err != nil || string(got) != output {
 		t.Errorf("the program prints:\n%s\n%v\nthe document has:\n%s", got, err, output)
 	}
-	var list strings.Builder
-	if err := streamkit.List(&list); err != nil {
+	list, err := exec.CommandContext(t.Context(), serve.Program("hookloop"), "verify-stream", "--list").Output()
+	if err != nil {
 		t.Fatal(err)
 	}
 	shown := 0
 	for line := range strings.Lines(string(data)) {
 		if played, isLine := strings.CutPrefix(line, "ok   "); isLine {
 			shown++
-			if !strings.Contains(list.String(), played) {
+			if !strings.Contains(string(list), played) {
 				t.Errorf("no dialogue has the line %q", line)
 			}
 		}

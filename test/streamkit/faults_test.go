@@ -4,10 +4,10 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
-	"time"
 
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/verifystream"
+	"github.com/google/go-cmp/cmp"
 )
 
 // faults has, for each planted fault, dialogues that must fail.
@@ -55,21 +55,18 @@ func TestPlantedFaultsFail(t *testing.T) {
 			spec := python(t)
 			spec.Args = []string{hookFile("faulty.py"), fault}
 			address := listening(t, start(t, spec, "--listen", "127.0.0.1:0"))
-			results, out := verify(t, address, streamkit.Options{
-				Only: append(slices.Clone(dialogues), "handshake"), Wait: 5 * time.Second,
-			})
-			for _, r := range results {
-				want := streamkit.Passed
-				if slices.Contains(dialogues, r.Name) {
-					want = streamkit.Failed
-				}
-				if r.Outcome != want {
-					t.Errorf("%s: the outcome is %s, want %s\n%s", r.Name, r.Outcome, want, out)
-				}
+			played := verifyStream(t, nil, "--hook", address, "--wait", "5s",
+				"--only", strings.Join(append(slices.Clone(dialogues), "handshake"), ","))
+			want := map[string]string{"handshake": passed}
+			for _, name := range dialogues {
+				want[name] = failed
 			}
-			t.Log("\n" + out)
-			if streamkit.Failures(results) == nil {
-				t.Error("the run has no error")
+			if diff := cmp.Diff(want, played.outcomes); diff != "" {
+				t.Errorf("outcomes of the dialogues (-want +got):\n%s\n%s", diff, played.output)
+			}
+			t.Log("\n" + played.output)
+			if played.exitCode != 1 {
+				t.Errorf("the exit code is %d, want 1 because dialogues fail", played.exitCode)
 			}
 		})
 	}

@@ -3,25 +3,31 @@
 package streamkit
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/verifystream"
 	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/test/serve"
 )
 
 // starting is how long a hook's process may take until it listens.
 const starting = 30 * time.Second
 
 // waiting is how long a hook without faults may take for one message, on a busy machine.
-const waiting = time.Minute
+const waiting = "1m"
+
+// The outcomes of a dialogue, as the program prints them.
+const (
+	passed = "ok"
+	failed = "FAIL"
+)
 
 // sdk is a reference hook on one SDK.
 type sdk struct {
@@ -77,17 +83,26 @@ func start(t *testing.T, spec proc.Spec, flags ...string) *proc.Process {
 	return p
 }
 
-var listens = regexp.MustCompile(`(?m)^listening on (\S+)$`)
+var (
+	listensLine = regexp.MustCompile(`(?m)^listening on (\S+)$`)
+	waitsLine   = regexp.MustCompile(`(?m)^waiting for a hook at (\S+)$`)
+)
 
-// listening returns the address of a hook.
+// listening returns the address at which a hook listens.
 func listening(t *testing.T, p *proc.Process) string {
+	t.Helper()
+	return printedAddress(t, p, listensLine)
+}
+
+// printedAddress waits until a process prints a line with its address.
+func printedAddress(t *testing.T, p *proc.Process, line *regexp.Regexp) string {
 	t.Helper()
 	deadline := time.NewTimer(starting)
 	defer deadline.Stop()
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()
 	for {
-		if found := listens.FindStringSubmatch(p.Output()); found != nil {
+		if found := line.FindStringSubmatch(p.Output()); found != nil {
 			return found[1]
 		}
 		select {
@@ -100,15 +115,64 @@ func listening(t *testing.T, p *proc.Process) string {
 	}
 }
 
-// verify plays the dialogues with a hook that listens.
-func verify(t *testing.T, address string, o streamkit.Options) ([]streamkit.Result, string) {
+// run is one run of `hookloop verify-stream`.
+type run struct {
+	output   string
+	exitCode int
+	// outcomes holds the outcome of each dialogue by its name.
+	outcomes map[string]string
+}
+
+var outcomeLine = regexp.MustCompile(`(?m)^(ok|FAIL|skip) +(\S+) `)
+
+// verifyStream runs `hookloop verify-stream` with the flags. If the program listens, waitsAt is
+// called with its address.
+func verifyStream(t *testing.T, waitsAt func(address string), flags ...string) run {
 	t.Helper()
-	var out strings.Builder
-	results, err := streamkit.Dial(t.Context(), streamkit.DialOptions{Options: o, Address: address}, &out)
+	p, err := proc.Start(proc.Spec{
+		Name: "hookloop verify-stream",
+		Path: serve.Program("hookloop"),
+		Args: append([]string{"verify-stream"}, flags...),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return results, out.String()
+	t.Cleanup(func() { _ = p.Kill() }) // it has ended, unless the test failed
+	if waitsAt != nil {
+		waitsAt(printedAddress(t, p, waitsLine))
+	}
+	<-p.Done()
+	r := run{output: p.Output(), outcomes: map[string]string{}}
+	var exit *exec.ExitError
+	switch err := p.Err(); {
+	case errors.As(err, &exit):
+		r.exitCode = exit.ExitCode()
+	case err != nil:
+		t.Fatal(err)
+	}
+	for _, match := range outcomeLine.FindAllStringSubmatch(r.output, -1) {
+		r.outcomes[match[2]] = match[1]
+	}
+	return r
+}
+
+// wantAllPassed fails the test if a dialogue failed or was skipped, or if few were played.
+func (r run) wantAllPassed(t *testing.T) {
+	t.Helper()
+	for name, outcome := range r.outcomes {
+		if outcome != passed {
+			t.Errorf("%s: the outcome is %s, want %s", name, outcome, passed)
+		}
+	}
+	if r.exitCode != 0 {
+		t.Errorf("the exit code is %d, want 0", r.exitCode)
+	}
+	if len(r.outcomes) < 30 {
+		t.Errorf("%d dialogues were played, expected at least 30", len(r.outcomes))
+	}
+	if t.Failed() {
+		t.Logf("hookloop verify-stream printed:\n%s", r.output)
+	}
 }
 
 // TestSDKsPass plays all dialogues with the reference hook on each SDK. No dialogue is skipped.
@@ -116,12 +180,7 @@ func TestSDKsPass(t *testing.T) {
 	for _, s := range sdks {
 		t.Run(s.name, func(t *testing.T) {
 			address := listening(t, start(t, s.spec(t), "--listen", "127.0.0.1:0"))
-			results, out := verify(t, address, streamkit.Options{Transcript: true, Wait: waiting})
-			for _, r := range results {
-				if r.Outcome != streamkit.Passed {
-					t.Errorf("%s:\n%s", r.Name, out)
-				}
-			}
+			verifyStream(t, nil, "--hook", address, "--transcript", "--wait", waiting).wantAllPassed(t)
 		})
 	}
 }
@@ -140,30 +199,17 @@ func TestSDKsPassDialledIn(t *testing.T) {
 	}
 	ca := file("ca.crt", authority.PEM)
 	token := file("token", []byte("kit"))
-	o := streamkit.ListenOptions{
-		Address: "127.0.0.1:0", CertFile: file("tls.crt", certificate), KeyFile: file("tls.key", key),
-		Options: streamkit.Options{Transcript: true, Wait: waiting},
+	flags := []string{
+		"--listen", "127.0.0.1:0", "--tls-cert", file("tls.crt", certificate), "--tls-key", file("tls.key", key),
+		"--transcript", "--wait", waiting,
 	}
 	for _, s := range sdks {
 		t.Run(s.name, func(t *testing.T) {
 			spec := s.spec(t)
-			o := o
-			o.Listening = func(address string) {
+			dialIn := func(address string) {
 				start(t, spec, "--attach", address, "--worker", "kit", "--ca-file", ca, "--token-file", token)
 			}
-			var out strings.Builder
-			results, err := streamkit.Listen(t.Context(), o, &out)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, r := range results {
-				if r.Outcome != streamkit.Passed {
-					t.Errorf("%s:\n%s", r.Name, out.String())
-				}
-			}
-			if len(results) < 30 {
-				t.Errorf("played %d dialogues, expected at least 30", len(results))
-			}
+			verifyStream(t, dialIn, flags...).wantAllPassed(t)
 		})
 	}
 }
