@@ -30,6 +30,8 @@ FUZZTIME ?= 5000x
 SHORT ?= -short
 # Go starts packages in this order, so that the longest do not end alone.
 LONGEST := $(addprefix ./test/,integration prove docs bench/compare bench/live memapi cluster)
+# Packages of this name below internal/ test the room above them on a control plane.
+INSIDE := /internal/.*/integration$$
 # The output of "hookloop version". Without a git repository they are empty, and Go's build information
 # is used.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
@@ -72,7 +74,8 @@ unit: sdks $(WEBSITE) ## Run the unit tests, with the race detector, and the SDK
 
 .PHONY: unit-go
 unit-go:
-	go test -race $(SHORT) -vet=off -p $(PARALLEL) -timeout 10m $(TESTFLAGS) $$(go list ./... | grep -v '^$(MODULE)/test/')
+	go test -race $(SHORT) -vet=off -p $(PARALLEL) -timeout 10m $(TESTFLAGS) \
+	  $$(go list ./... | grep -v -e '^$(MODULE)/test/' -e '$(INSIDE)')
 	go test -vet=off -run Allocates ./test/bench
 	for module in $(MODULES); do go -C $$module test -race $(SHORT) -vet=off -timeout 10m $(TESTFLAGS) ./...; done
 
@@ -114,7 +117,8 @@ fuzz: ## Run each fuzz target (FUZZTIME=5000x: executions of each, or a duration
 
 .PHONY: integration
 integration: controlplane jaeger-build helm-build compare-build sdks stubs $(BIN)/controller-gen ## Run the integration tests on a real control plane, with the race detector (K8S=1.31: of that version)
-	go test -race -vet=off -p $(PLANES) -parallel $(TESTS) -timeout 30m $(TESTFLAGS) $(LONGEST) ./test/...
+	go test -race -vet=off -p $(PLANES) -parallel $(TESTS) -timeout 30m $(TESTFLAGS) $(LONGEST) ./test/... \
+	  $$(go list ./... | grep '$(INSIDE)')
 
 .PHONY: bench
 bench: controlplane build ## Measure on a real control plane, and print tables (BENCH="-children 1000": its flags)

@@ -1,3 +1,7 @@
+// Package integration tests package auth on a real control plane, with the rights that the
+// production manifests grant to the engine.
+//
+// "make controlplane" builds the programs first, and "make integration" runs these tests.
 package integration
 
 import (
@@ -28,6 +32,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 )
+
+// TestMain runs the tests on a control plane of their own.
+func TestMain(m *testing.M) { cluster.Main(m) }
 
 // door is a gateway that only checks access: it accepts callers that may serve the kit's worker,
 // and closes their streams when they lose the right. It queries the API server with the rights of
@@ -78,7 +85,7 @@ func (d *door) right() auth.Right {
 // those of clients.
 func open(t *testing.T, clients []byte) *door {
 	t.Helper()
-	parallel(t)
+	t.Parallel()
 	d := &door{Kit: kit.New(t), authority: tlstest.NewAuthority(t)}
 	d.delegate()
 	config, err := d.Cluster.ServiceAccount(t.Context(), d.Namespace, "engine")
@@ -190,6 +197,16 @@ spec:
 	}
 }
 
+// token creates a token of the ServiceAccount laptop for an audience.
+func (d *door) token(audience string) string {
+	d.Helper()
+	out, err := d.Cluster.Kubectl(d.Context(), "-n", d.Namespace, "create", "token", "laptop", "--audience", audience)
+	if err != nil {
+		d.Fatal(err)
+	}
+	return strings.TrimSpace(out)
+}
+
 // bearing returns the context of a call with a token.
 func bearing(t *testing.T, token string) context.Context {
 	t.Helper()
@@ -231,7 +248,7 @@ func TestDialInWithToken(t *testing.T) {
 	d := open(t, nil)
 	d.Apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: laptop, namespace: $NS}}")
 	client := d.dial(t)
-	token := tokenOf(d.Kit, "hookloop")
+	token := d.token("hookloop")
 	ctx := bearing(t, token)
 	refusal := d.Expand(
 		`User "system:serviceaccount:$NS:laptop" cannot serve resource "hookworkers" in API group "metacontroller.k8s.io" ` +
@@ -264,10 +281,10 @@ func TestDialInWithAnotherToken(t *testing.T) {
 	d := open(t, nil)
 	d.grant(t)
 	client := d.dial(t)
-	good := bearing(t, tokenOf(d.Kit, "hookloop"))
+	good := bearing(t, d.token("hookloop"))
 	d.awaitCall(good, client, codes.OK, "")
 	for name, ctx := range map[string]context.Context{
-		"another audience": bearing(t, tokenOf(d.Kit, "https://kubernetes.default.svc")),
+		"another audience": bearing(t, d.token("https://kubernetes.default.svc")),
 		"no token at all":  bearing(t, "nonsense"),
 		"nothing":          t.Context(),
 	} {
