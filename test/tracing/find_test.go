@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookloop/hookloop/engine/internal/report"
 	reading "github.com/hookloop/hookloop/internal/jaeger"
 	"github.com/hookloop/hookloop/test/serve"
 )
@@ -44,7 +43,7 @@ func TestStartIsATrace(t *testing.T) {
 	var id string
 	k.Eventually("an Event of the start that names its trace", func() error {
 		for _, e := range k.ControllerEvents("Started") {
-			id = e.GetAnnotations()[report.TraceAnnotation]
+			id = e.GetAnnotations()["hookloop.dev/trace-id"]
 		}
 		if id == "" {
 			return errors.New("there is none")

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/inspect"
 	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
@@ -76,10 +75,23 @@ func TestTenant(t *testing.T) {
 	}
 }
 
-// traceJSON compares the JSON of a report with the text.
+// traceReport holds the fields of the output of `hookloop trace -o json` that the test reads.
+type traceReport struct {
+	Nodes     []json.RawMessage `json:"nodes"`
+	LastSyncs []struct {
+		Controller string `json:"controller"`
+		Result     string `json:"result"`
+	} `json:"lastSyncs"`
+	Change struct {
+		Generation int64  `json:"generation"`
+		TraceID    string `json:"traceID"`
+	} `json:"change"`
+}
+
+// traceJSON checks the report that `hookloop trace -o json` prints about the tenant.
 func traceJSON(k *kit.Kit, args ...string) {
 	k.Helper()
-	var r inspect.Report
+	var r traceReport
 	if err := json.Unmarshal([]byte(hookloop(k, args...)), &r); err != nil {
 		k.Fatal(err)
 	}
