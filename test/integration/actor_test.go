@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookloop/hookloop/engine"
 	"github.com/hookloop/hookloop/engine/actor"
 	"github.com/hookloop/hookloop/engine/controller"
-	"github.com/hookloop/hookloop/engine/internal/host"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
 	"github.com/prometheus/client_golang/prometheus"
@@ -59,33 +59,35 @@ func runActors(k *kit.Kit, declared ...controller.Declared) *actors {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(a.spans))
 	config := rest.CopyConfig(k.Cluster.Admin())
 	config.UserAgent = "hookloop/actors"
-	config.QPS = -1
-	process, err := host.New(k.Context(), host.Config{Config: config, Component: "hookloop",
-		DiscoveryInterval: time.Second, Host: host.Host{
-			Tracer: provider.Tracer("test"), Scheme: actorScheme(k.Group), Workers: 2, ClusterUID: "test",
-			Sampled: func(trace.TraceID) bool { return true }, Registry: a.registry,
-		}})
+	runner, err := engine.New(k.Context(), engine.Config{
+		Rest:              config,
+		ClientQPS:         -1,
+		Controllers:       declared,
+		ControllersOnly:   true,
+		DiscoveryInterval: time.Second,
+		Scheme:            actorScheme(k.Group),
+		Workers:           2,
+		Tracer:            provider.Tracer("test"),
+		Sampled:           func(trace.TraceID) bool { return true },
+		Registry:          a.registry,
+	})
 	if err != nil {
-		k.Fatal(err)
-	}
-	group, err := host.NewGroup(process.Host, declared...)
-	if err != nil {
-		process.Close()
 		k.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	var wait sync.WaitGroup
-	wait.Go(func() { process.Discovery.Run(ctx) })
-	wait.Go(func() { group.Run(ctx) })
+	ended := make(chan error, 1)
+	go func() { ended <- runner.Run(ctx) }()
 	a.stop = sync.OnceFunc(func() {
 		cancel()
-		wait.Wait()
-		process.Close()
+		if err := <-ended; err != nil {
+			k.Errorf("the engine of the actors ended with: %v", err)
+		}
+		runner.Close()
 	})
 	k.Cleanup(a.stop)
 	k.Eventually("the actors run", func() error {
-		if problems := group.Problems(); len(problems) > 0 || !group.Ready() {
-			return fmt.Errorf("ready is %v, problems are %v", group.Ready(), problems)
+		if problems := runner.Problems(); len(problems) > 0 || !runner.Ready() {
+			return fmt.Errorf("ready is %v, problems are %v", runner.Ready(), problems)
 		}
 		return nil
 	})

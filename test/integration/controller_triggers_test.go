@@ -5,8 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/hookloop/hookloop/engine"
 	"github.com/hookloop/hookloop/engine/controller"
-	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	"github.com/hookloop/hookloop/server"
 	"github.com/hookloop/hookloop/test/kit"
@@ -24,7 +24,7 @@ func TestTriggersOfControllerInGo(t *testing.T) {
 	triggered := make(chan string, 100)
 	reconcile := func(_ context.Context, req *controller.Request[*corev1.ConfigMap]) (controller.Result, error) {
 		for _, cause := range req.Causes {
-			if cause.Kind == queue.CauseTrigger {
+			if cause.Kind == engine.CauseTrigger {
 				triggered <- req.Key.Name + " by " + cause.Reason
 			}
 		}

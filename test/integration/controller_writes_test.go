@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookloop/hookloop/engine"
 	"github.com/hookloop/hookloop/engine/controller"
-	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/server"
 	"github.com/hookloop/hookloop/test/kit"
 	corev1 "k8s.io/api/core/v1"
@@ -203,7 +203,7 @@ func TestGoControllerThatLosesItsLeaseWritesNothing(t *testing.T) {
 	within(k, "the reconcile begins", begun)
 	mark := k.Mark()
 	seize(k)
-	if err := within(k, "the write ends", results); !errors.Is(err, act.ErrFenced) {
+	if err := within(k, "the write ends", results); !errors.Is(err, engine.ErrFenced) {
 		t.Errorf("the write without the lease = %v, want ErrFenced", err)
 	}
 	if err := within(k, "the server ends", p.ended); !errors.Is(err, server.ErrLeaseLost) {

@@ -1,6 +1,8 @@
 package integration
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -9,12 +11,22 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/internal/observe/mapping"
-	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
+
+// The marks on the outputs of a map hook, as docs/reference names them for users.
+const (
+	mapKeyMark        = "metacontroller.k8s.io/map-key"
+	mapControllerMark = "metacontroller.k8s.io/map-controller"
+)
+
+// mapKeyHash returns the value of the label of a map key: the first 16 bytes of its SHA-256 sum.
+func mapKeyHash(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:16])
+}
 
 // mapPages answers as many ConfigMaps for an input as its label pages has; their text is its label
 // text. The tombstone hook keeps the first one, and the finalize hook none.
@@ -87,8 +99,8 @@ func awaitPages(k *kit.Kit, want ...string) {
 func checkMarks(k *kit.Kit, name, key string) {
 	k.Helper()
 	o := k.Get("v1/ConfigMap", name)
-	got := []string{o.GetLabels()[plan.MapKey], o.GetAnnotations()[plan.MapKey], o.GetAnnotations()[plan.MapController]}
-	if diff := cmp.Diff([]string{mapping.Hash(key), key, k.Name}, got); diff != "" {
+	got := []string{o.GetLabels()[mapKeyMark], o.GetAnnotations()[mapKeyMark], o.GetAnnotations()[mapControllerMark]}
+	if diff := cmp.Diff([]string{mapKeyHash(key), key, k.Name}, got); diff != "" {
 		k.Errorf("the marks of %s (-want +got):\n%s", name, diff)
 	}
 }
@@ -156,8 +168,8 @@ func TestMapMarks(t *testing.T) {
 				k.Eventually("the marks are restored after "+edit, func() error {
 					o := k.Get("v1/ConfigMap", "a-0")
 					key := k.Expand("Secret/$NS/a")
-					if o.GetResourceVersion() == edited || o.GetLabels()[plan.MapKey] != mapping.Hash(key) ||
-						o.GetAnnotations()[plan.MapKey] != key || o.GetAnnotations()[plan.MapController] != k.Name {
+					if o.GetResourceVersion() == edited || o.GetLabels()[mapKeyMark] != mapKeyHash(key) ||
+						o.GetAnnotations()[mapKeyMark] != key || o.GetAnnotations()[mapControllerMark] != k.Name {
 						return fmt.Errorf("they are %v, %v", o.GetLabels(), o.GetAnnotations())
 					}
 					return nil
@@ -248,7 +260,7 @@ func TestMapConflictRace(t *testing.T) {
 	}
 	both.Wait()
 	awaitEvent(k, "web", k.Expand(`ConfigMap.v1 "$NS/shared": the object exists already and is an output of the input`))
-	owner := k.Get("v1/ConfigMap", "shared").GetAnnotations()[plan.MapKey]
+	owner := k.Get("v1/ConfigMap", "shared").GetAnnotations()[mapKeyMark]
 	loser := map[string]string{k.Expand("Secret/$NS/a"): "Secret/$NS/b", k.Expand("Secret/$NS/b"): "Secret/$NS/a"}[owner]
 	awaitEvent(k, "web", "input "+owner+"; expected another name for the output of the input "+k.Expand(loser))
 	for _, write := range k.ChildWrites(mark)[1:] { // the first one is the creation
@@ -365,7 +377,7 @@ func TestMapEngineIsKilled(t *testing.T) {
 	}
 
 	kept := k.Get("v1/ConfigMap", "a-0")
-	mark := k.Mark()
+	mark = k.Mark()
 	k.Delete("v1/Secret", "a")
 	killed(mark, 3)
 	awaitPages(k, "a-0 one")

@@ -10,12 +10,27 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/render"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
 	"github.com/hookloop/hookloop/test/serve"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
+
+// rendered holds the fields of the output of `hookloop render -o json` that the tests read.
+type rendered struct {
+	Parents []struct {
+		Status map[string]any `json:"status"`
+	} `json:"parents"`
+	Writes []struct {
+		Verb      string `json:"verb"`
+		Kind      string `json:"kind"`
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+	} `json:"writes"`
+	Changes []struct {
+		After map[string]any `json:"after"`
+	} `json:"changes"`
+}
 
 // renderer runs `hookloop render --live` as a user of the cluster.
 type renderer struct {
@@ -67,7 +82,7 @@ func (r *renderer) file(name, text string) string {
 }
 
 // render runs the command, and returns its result or its error message.
-func (r *renderer) render(args ...string) (result render.Result, fault string) {
+func (r *renderer) render(args ...string) (result rendered, fault string) {
 	r.Helper()
 	args = append([]string{
 		"render", "-o", "json", "--live", "--kubeconfig", r.kubeconfig, "-f", r.controller, "--until-settled",
@@ -136,7 +151,7 @@ metadata:
 data: {text: older, more: stays}
 `)
 	mark := r.Mark()
-	var result render.Result
+	var result rendered
 	r.Eventually("the rights", func() error {
 		result, fault = r.render()
 		if fault != "" {
@@ -174,11 +189,11 @@ data: {text: older, more: stays}
 }
 
 // expect compares the writes.
-func (r *renderer) expect(result render.Result, want ...string) {
+func (r *renderer) expect(result rendered, want ...string) {
 	r.Helper()
 	var got []string
 	for _, w := range result.Writes {
-		got = append(got, w.Verb+" "+w.String())
+		got = append(got, fmt.Sprintf("%s %s %s/%s", w.Verb, w.Kind, w.Namespace, w.Name))
 	}
 	if text := r.Expand(strings.Join(want, ", ")); strings.Join(got, ", ") != text {
 		r.Fatalf("writes %q, want %q", strings.Join(got, ", "), text)
