@@ -60,19 +60,3 @@ func TestGuard(t *testing.T) {
 		}
 	}
 }
-
-func TestExcerptIsOneShortPrintableLine(t *testing.T) {
-	cases := map[string]string{
-		"":                        "",
-		"plain":                   "plain",
-		"two\r\nlines\x1b[31m":    "two  lines [31m",
-		"\xff\xfeö":               "ö",
-		strings.Repeat("x", 1000): strings.Repeat("x", 256),
-		strings.Repeat("ö", 1000): strings.Repeat("ö", 128),
-	}
-	for text, want := range cases {
-		if got := printable.Excerpt([]byte(text)); got != want {
-			t.Errorf("%.40q: got %q, want %q", text, got, want)
-		}
-	}
-}

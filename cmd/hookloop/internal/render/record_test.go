@@ -3,13 +3,12 @@ package render
 import (
 	"errors"
 	"fmt"
-	"github.com/hookloop/hookloop/engine"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/hookloop/hookloop/engine"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/object"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +26,7 @@ func TestConflicts(t *testing.T) {
 			Writes: []engine.Write{{Verb: "update", Ref: ref, Err: err}},
 		}
 	}
-	newer := synced(stale, fmt.Errorf("update %s: %w", ref, act.ErrStale))
+	newer := synced(stale, fmt.Errorf("update %s: the object has changed", ref))
 	managers := synced("SyncFailed", &apierrors.StatusError{ErrStatus: metav1.Status{
 		Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: "conflict with kubectl",
 	}})

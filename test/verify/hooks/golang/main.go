@@ -23,7 +23,7 @@ type demo struct {
 	Spec struct {
 		Image    string            `json:"image"`
 		Replicas int64             `json:"replicas"`
-		Config map[string]string `json:"settings"`
+		Config   map[string]string `json:"settings"`
 	} `json:"spec"`
 	Status struct {
 		Syncs int64 `json:"syncs"`
