@@ -52,9 +52,9 @@ help: ## Print this help
 
 .PHONY: demo
 demo: ## Run the hello-world demo on a real control plane (DEMO=once: exit at its end)
-	@tools/progress.py --quick "$(if $(DEMO_HOOKLOOP),,hookloop and )the demo" \
-	  go build -ldflags "$(LDFLAGS)" -o $(BIN)/ $(if $(DEMO_HOOKLOOP),,./cmd/hookloop) ./test/demo
-	@cd examples/hello-grpc && ../../tools/progress.py --quick "the hook" go build -tags otlp -o ../../$(BIN)/hello-grpc .
+	@tools/go-build.sh "$(if $(DEMO_HOOKLOOP),,hookloop and )the demo" \
+	  -ldflags "$(LDFLAGS)" -o $(BIN)/ $(if $(DEMO_HOOKLOOP),,./cmd/hookloop) ./test/demo
+	@cd examples/hello-grpc && ../../tools/go-build.sh "the hook" -tags otlp -o $(CURDIR)/$(BIN)/hello-grpc .
 	@exec $(BIN)/demo
 
 # Only the example stubs needs Jaeger, and hooks in Ruby, Java and C++.

@@ -2,7 +2,7 @@
 # Builds the programs of a module's "tool" lines into .cache/bin, at the versions that its go.mod pins:
 #   tools/build.sh FOLDER [NAME]
 # NAME renames the program of a module that has only one. The Makefile calls this only if the folder's go.mod
-# or go.sum has changed. A line for every hundredth compiled package shows the progress of a long build.
+# or go.sum has changed.
 set -euo pipefail
 folder=$1
 name=${2:-}
@@ -12,8 +12,7 @@ mkdir -p "$bin"
 cd "$root/$folder"
 for program in $(go list -f '{{.ImportPath}}' tool); do
   out=$bin/${name:-$(basename "$program")}
-  echo "building $(basename "$out") from $program, pinned by $folder/go.mod"
-  go build -v -buildvcs=false -ldflags "-s -w" -o "$out" "$program" 2>&1 |
-    awk '/[ :#]/ { print; next } ++n % 100 == 0 { print "  " n " packages compiled"; fflush() }'
+  "$root/tools/go-build.sh" "$(basename "$out") from $program, pinned by $folder/go.mod" \
+    -buildvcs=false -ldflags "-s -w" -o "$out" "$program"
   touch "$out"
 done

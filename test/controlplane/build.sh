@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the control plane program into .cache/bin/controlplane, or to the given path. Does nothing if the
 # program is newer than its sources. With Go's build cache a second build takes seconds. This script adds the version
-# that the programs report, and prints the progress of a long build.
+# that the programs report.
 #
 # K8S=1.31 builds an older Kubernetes, of kubernetes-1.31.mod, into .cache/bin/1.31/controlplane. It runs with the etcd
 # of .cache/bin/controlplane, because the older one has another API.
@@ -46,5 +46,4 @@ version=$(go list -modfile="$mod" -m -f '{{.Version}}' k8s.io/kubernetes)
 minor=${version#v*.}
 pkg=k8s.io/component-base/version
 ldflags="-s -w -X $pkg.gitVersion=$version -X $pkg.gitMajor=1 -X $pkg.gitMinor=${minor%%.*} -X $pkg.gitCommit=module -X $pkg.gitTreeState=clean"
-exec "$root/tools/progress.py" "the control plane (Kubernetes $version)" \
-  go build "${flags[@]}" -ldflags "$ldflags" -o "$out" .
+exec "$root/tools/go-build.sh" "the control plane (Kubernetes $version)" "${flags[@]}" -ldflags "$ldflags" -o "$out" .
