@@ -157,11 +157,6 @@ api: ## Rewrite the list of the public Go API, tools/code/api/api.txt
 	@go -C tools/code build -o $(CURDIR)/$(BIN)/api ./api
 	@$(BIN)/api -write
 
-.PHONY: language
-language: ## Check phrases, widths, comments and commit subjects (LANGUAGE="-summary", "engine/plan": flags, paths)
-	@go -C tools/code build -o $(CURDIR)/$(BIN)/language ./language
-	@exec $(BIN)/language $(LANGUAGE)
-
 .PHONY: links
 links: ## Check the links and tables of all Markdown files
 	@go -C tools/code build -o $(CURDIR)/$(BIN)/links ./links
@@ -172,7 +167,7 @@ docs: $(BIN)/hugo ## Build the site of the documentation into .cache/site, and c
 	@tools/site/build.sh
 
 .PHONY: lint
-lint: language links $(BIN)/buf $(BIN)/golangci-lint ## Check language, links, style, import rules, the public API, and the contract
+lint: links $(BIN)/buf $(BIN)/golangci-lint ## Check links, style, import rules, the public API, and the contract
 	$(BIN)/buf lint
 	$(BIN)/buf format --diff --exit-code
 	tools/breaking.sh

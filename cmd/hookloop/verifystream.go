@@ -97,6 +97,8 @@ func (f *verifyStream) play(cmd *cobra.Command, out io.Writer) ([]streamkit.Resu
 	}
 	return streamkit.Listen(cmd.Context(), streamkit.ListenOptions{
 		Options: f.options, Address: f.listen, CertFile: f.tlsCert, KeyFile: f.tlsKey,
-		Listening: func(address string) { fmt.Fprintf(cmd.ErrOrStderr(), "waiting for a hook at %s\n", address) }, //nolint:errcheck // shown only
+		Listening: func(address string) {
+			fmt.Fprintf(cmd.ErrOrStderr(), "waiting for a hook at %s\n", address) //nolint:errcheck // shown only
+		},
 	}, out)
 }

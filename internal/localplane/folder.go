@@ -95,7 +95,7 @@ func sweepTempDirs() {
 // vanished, and syscall.EWOULDBLOCK if it is locked.
 func lockDir(dir string) (*os.File, error) {
 	// O_DIRECTORY: to open a FIFO of the name would block
-	lock, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY, 0) //nolint:gosec // this package's own choice, or its caller's
+	lock, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY, 0) //nolint:gosec // the caller's folder, or our own
 	if err != nil {
 		return nil, err
 	}

@@ -219,7 +219,8 @@ func (v *validator) dependencies(refs []ref, objects []*hookv1.DesiredObject) er
 			for n, place := range circle {
 				names[n] = refs[place].String()
 			}
-			return fmt.Errorf("%s[%d] %s: the dependencies go in a circle: %s", v.field, i, refs[i], strings.Join(names, " → "))
+			return fmt.Errorf("%s[%d] %s: the dependencies go in a circle: %s",
+				v.field, i, refs[i], strings.Join(names, " → "))
 		}
 	}
 	return nil
