@@ -147,11 +147,6 @@ microbench: ## Run the benchmarks beside the code, with allocations
 bench-check: $(BIN)/benchstat ## Compare the benchmarks beside the code with their baseline (MICRO="NoopSync": only these; "-update" rewrites it)
 	@tools/bench/check.sh $(MICRO)
 
-.PHONY: measure
-measure: ## Measure the code, its comments and commits, and print tables (MEASURE="-json -since v1": its flags)
-	@go -C tools/code build -o $(CURDIR)/$(BIN)/measure ./measure
-	@exec $(BIN)/measure $(MEASURE)
-
 .PHONY: api
 api: ## Rewrite the list of the public Go API, tools/code/api/api.txt
 	@go -C tools/code build -o $(CURDIR)/$(BIN)/api ./api

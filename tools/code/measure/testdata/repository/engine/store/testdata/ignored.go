@@ -1,5 +1,0 @@
-// Package ignored says what does not count.
-package ignored
-
-// Ignored is not counted.
-func Ignored() {}

@@ -1,3 +1,0 @@
-module example.com/extra
-
-go 1.26

@@ -1,1 +1,0 @@
-# what is generated
