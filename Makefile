@@ -12,10 +12,11 @@ BIN := .cache/bin
 TOOLS := $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc $(BIN)/controller-gen
 TYPESCRIPT := sdk/typescript/node_modules/.package-lock.json
 TYPESCRIPT_BUILT := sdk/typescript/dist/index.js
+LINKS := tools/links/node_modules/.package-lock.json
 WEBSITE := examples/website/typescript/node_modules/.package-lock.json
 MODULE := github.com/hookloop/hookloop
 # The Go modules beside the main one that are tested and linted as it is.
-MODULES := gen internal/protocol sdk/go examples/hello-grpc tools/code tools/release
+MODULES := gen internal/protocol sdk/go examples/hello-grpc tools tools/release
 # The number of packages that are compiled and tested at a time.
 PARALLEL ?= 2
 # The same of integration packages. Each runs its own control plane, and waits for it often.
@@ -106,6 +107,10 @@ $(WEBSITE): examples/website/typescript/package-lock.json sdk/typescript/package
 	cd examples/website/typescript && npm ci --silent --no-audit --no-fund
 	@touch $@
 
+$(LINKS): tools/links/package-lock.json | system
+	cd tools/links && npm ci --silent --no-audit --no-fund
+	@touch $@
+
 .PHONY: stubs
 stubs: $(BIN)/buf
 	@examples/stubs/packages.sh ruby java cpp
@@ -148,17 +153,17 @@ bench-check: $(BIN)/benchstat ## Compare the benchmarks beside the code with the
 	@tools/bench/check.sh $(MICRO)
 
 .PHONY: api
-api: ## Rewrite the list of the public Go API, tools/code/api/api.txt
-	@go -C tools/code build -o $(CURDIR)/$(BIN)/api ./api
+api: ## Rewrite the list of the public Go API, tools/api/api.txt
+	@go -C tools build -o $(CURDIR)/$(BIN)/api ./api
 	@$(BIN)/api -write
 
 .PHONY: links
-links: ## Check the links and tables of all Markdown files
-	@go -C tools/code build -o $(CURDIR)/$(BIN)/links ./links
-	@$(BIN)/links
+links: $(LINKS) ## Check the links and anchors of all Markdown files
+	@git ls-files -z --cached --others --exclude-standard '*.md' | \
+	  xargs -0 tools/links/node_modules/.bin/remark --rc-path tools/links/remark.json --quiet --frail --no-stdout
 
 .PHONY: docs
-docs: $(BIN)/hugo ## Build the site of the documentation into .cache/site, and check its links
+docs: $(BIN)/hugo ## Build the site of the documentation into .cache/site
 	@tools/site/build.sh
 
 .PHONY: lint
@@ -168,7 +173,7 @@ lint: links $(BIN)/buf $(BIN)/golangci-lint ## Check links, style, import rules,
 	tools/breaking.sh
 	$(BIN)/golangci-lint run ./...
 	for module in $(MODULES); do (cd $$module && $(CURDIR)/$(BIN)/golangci-lint run ./...); done
-	@go -C tools/code build -o $(CURDIR)/$(BIN)/api ./api
+	@go -C tools build -o $(CURDIR)/$(BIN)/api ./api
 	$(BIN)/api -check
 
 .PHONY: gen

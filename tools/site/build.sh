@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the site of the documentation into .cache/site, and checks its links.
+# Builds the site of the documentation into .cache/site.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 site=$PWD/.cache/site
@@ -7,6 +7,4 @@ rm -rf "$site"
 HUGO_PARAMS_ROOT=$PWD .cache/bin/hugo build --source tools/site --config hugo.yaml --destination "$site" \
   --cacheDir "$PWD/.cache/hugo" --noBuildLock --panicOnWarning >"$site.log" ||
   { cat "$site.log" >&2; exit 1; }
-go -C tools/code build -o "$PWD/.cache/bin/links" ./links
-.cache/bin/links -site "$site"
 echo "$(find "$site" -name '*.html' | wc -l) pages in .cache/site; open .cache/site/index.html"

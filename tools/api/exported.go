@@ -10,30 +10,23 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/hookloop/hookloop/tools/code/source"
 )
 
-// private are the elements of paths below which no package is public.
-var private = []string{"internal", "cmd", "examples", "gen", "test", "tools"}
-
-// exported returns a line for each exported name, sorted.
-func exported(files []source.File) ([]string, error) {
+// exported returns a line for each exported name, sorted. Of generated code it lists the types
+// alone, because buf guards what is in them.
+func exported(files []file) ([]string, error) {
 	var lines []string
 	for _, f := range files {
-		if f.Language != "Go" || f.Test || !public(path.Dir(f.Path)) {
-			continue
-		}
 		set := token.NewFileSet()
-		file, err := parser.ParseFile(set, f.Path, f.Text, parser.SkipObjectResolution)
+		parsed, err := parser.ParseFile(set, f.path, f.text, parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
 			return nil, err
 		}
-		if file.Name.Name == "main" {
+		if parsed.Name.Name == "main" {
 			continue
 		}
-		p := lister{set: set, dir: path.Dir(f.Path)}
-		for _, decl := range file.Decls {
+		p := lister{set: set, dir: path.Dir(f.path), generated: ast.IsGenerated(parsed)}
+		for _, decl := range parsed.Decls {
 			p.declaration(decl)
 		}
 		lines = append(lines, p.lines...)
@@ -42,18 +35,12 @@ func exported(files []source.File) ([]string, error) {
 	return slices.Compact(lines), nil
 }
 
-// public reports whether users can import the package in a directory.
-func public(dir string) bool {
-	return !slices.ContainsFunc(strings.Split(dir, "/"), func(element string) bool {
-		return slices.Contains(private, element)
-	})
-}
-
 // lister collects the lines of one file.
 type lister struct {
-	set   *token.FileSet
-	dir   string
-	lines []string
+	set       *token.FileSet
+	dir       string
+	generated bool
+	lines     []string
 }
 
 // add adds a line; nodes are printed as source code without line breaks.
@@ -80,6 +67,10 @@ func (l *lister) print(node any) string {
 }
 
 func (l *lister) declaration(decl ast.Decl) {
+	if l.generated {
+		l.generatedTypes(decl)
+		return
+	}
 	switch decl := decl.(type) {
 	case *ast.FuncDecl:
 		if decl.Name.IsExported() && (decl.Recv == nil || ast.IsExported(receiver(decl))) {
@@ -99,6 +90,19 @@ func (l *lister) declaration(decl ast.Decl) {
 				}
 				l.values(decl.Tok.String(), spec, last.Type)
 			}
+		}
+	}
+}
+
+// generatedTypes adds the names of types.
+func (l *lister) generatedTypes(decl ast.Decl) {
+	types, ok := decl.(*ast.GenDecl)
+	if !ok {
+		return
+	}
+	for _, spec := range types.Specs {
+		if spec, ok := spec.(*ast.TypeSpec); ok && spec.Name.IsExported() {
+			l.add("type", spec.Name)
 		}
 	}
 }

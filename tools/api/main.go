@@ -1,8 +1,8 @@
 // Command api prints the exported names of the packages that users import, one line each, and keeps
 // the list in api.txt, so that a review shows each change of the public API.
 //
-// It reads the source files of the repository. Commands, generated code, examples, tests, tools,
-// and packages below internal/ have no public API. With -check it compares api.txt, with -write it
+// It reads the source files of the repository. Commands, examples, tests, tools, and packages below
+// internal/ have no public API. With -check it compares api.txt, with -write it
 // rewrites the file; without either it prints the list. Its tests are beside the code.
 package main
 
@@ -19,12 +19,10 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-
-	"github.com/hookloop/hookloop/tools/code/source"
 )
 
 // list is the path of the kept list, relative to the root of the repository.
-const list = "tools/code/api/api.txt"
+const list = "tools/api/api.txt"
 
 // errDiffers reports that the kept list is not the current one.
 var errDiffers = errors.New(`the public API differs from ` + list + `; if the change is meant, run "make api"`)
@@ -47,7 +45,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	files, err := source.Read(ctx, *root)
+	files, err := readFiles(ctx, *root)
 	if err != nil {
 		return err
 	}

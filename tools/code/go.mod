@@ -1,3 +1,0 @@
-module github.com/hookloop/hookloop/tools/code
-
-go 1.26.0
