@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 api=engine/api/v1alpha1
-generated=(gen manifests/crds "$api/zz_generated.deepcopy.go" sdk/typescript/src/gen)
+generated=(gen/hookloop manifests/crds "$api/zz_generated.deepcopy.go" sdk/typescript/src/gen)
 for package in proto/hookloop/*/; do generated+=("sdk/python/hookloop/$(basename "$package")"); done
 generated+=(sdk/python/hookloop/rpc)
 generated+=(proto/baseline.binpb docs/reference/grpc.md)
@@ -22,7 +22,6 @@ fi
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 .cache/bin/buf generate --output "$fresh"
-.cache/bin/buf generate --template buf.gen.sdk.yaml --output "$fresh"
 # Python programs may have google.rpc.Status already: hookloop/rpc_status.py uses theirs.
 mkdir -p "$fresh/sdk/python/hookloop/rpc"
 mv "$fresh/sdk/python/google/rpc/status_pb2.py" "$fresh/sdk/python/hookloop/rpc/"
@@ -32,7 +31,7 @@ mkdir -p "$fresh/proto"
 .cache/bin/buf build proto --exclude-source-info -o "$fresh/proto/baseline.binpb"
 # The reference of the contract.
 mkdir -p "$fresh/docs/reference"
-.cache/bin/buf build proto --as-file-descriptor-set -o - | go run ./tools/docs/protodoc >"$fresh/docs/reference/grpc.md"
+.cache/bin/buf build proto --as-file-descriptor-set -o - | go -C tools run ./docs/protodoc >"$fresh/docs/reference/grpc.md"
 .cache/bin/controller-gen \
   object "output:object:dir=$fresh/$api" \
   crd "output:crd:dir=$fresh/manifests/crds" \
@@ -47,7 +46,8 @@ mv "$fresh/Kustomization" "$fresh/manifests/crds/"
 
 # The reference of the kinds, from their CRDs and the examples beside it.
 mkdir -p "$fresh/docs/reference/api"
-go run ./tools/docs/crddoc -crds "$fresh/manifests/crds" -out "$fresh/docs/reference/api"
+go -C tools run ./docs/crddoc -crds "$fresh/manifests/crds" \
+  -examples "$PWD/docs/reference/api" -out "$fresh/docs/reference/api"
 for page in metrics flags; do tools/surface.sh "$page" >"$fresh/docs/reference/$page.md"; done
 
 for types in examples/*/api; do

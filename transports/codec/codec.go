@@ -112,7 +112,7 @@ func writeMapping(q *hook.Question, w writer) Call {
 }
 
 // input encodes the input of a question, if it has one.
-func input(q *hook.Question, w writer) *hookv1.Object {
+func input(q *hook.Question, w writer) *hookv1.ObservedObject {
 	if q.Input == nil {
 		return nil
 	}

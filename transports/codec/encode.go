@@ -11,17 +11,17 @@ import (
 
 // writer encodes the objects of a request, or omits them.
 type writer interface {
-	object(*object.Object) *hookv1.Object
-	objects([]*object.Object) []*hookv1.Object
+	object(*object.Object) *hookv1.ObservedObject
+	objects([]*object.Object) []*hookv1.ObservedObject
 }
 
 // whole encodes every object.
 type whole struct{}
 
-func (whole) object(o *object.Object) *hookv1.Object { return Object(o) }
+func (whole) object(o *object.Object) *hookv1.ObservedObject { return Object(o) }
 
-func (whole) objects(list []*object.Object) []*hookv1.Object {
-	out := make([]*hookv1.Object, len(list))
+func (whole) objects(list []*object.Object) []*hookv1.ObservedObject {
+	out := make([]*hookv1.ObservedObject, len(list))
 	for i, o := range list {
 		out[i] = Object(o)
 	}
@@ -31,12 +31,12 @@ func (whole) objects(list []*object.Object) []*hookv1.Object {
 // envelope encodes no object.
 type envelope struct{}
 
-func (envelope) object(*object.Object) *hookv1.Object      { return nil }
-func (envelope) objects([]*object.Object) []*hookv1.Object { return nil }
+func (envelope) object(*object.Object) *hookv1.ObservedObject      { return nil }
+func (envelope) objects([]*object.Object) []*hookv1.ObservedObject { return nil }
 
 // Object encodes one object. The message shares the object's bytes and must not be changed.
-func Object(o *object.Object) *hookv1.Object {
-	return &hookv1.Object{
+func Object(o *object.Object) *hookv1.ObservedObject {
+	return &hookv1.ObservedObject{
 		ApiVersion: o.GVK().GroupVersion().String(), Kind: o.GVK().Kind, Namespace: o.Namespace(), Name: o.Name(),
 		Uid: string(o.UID()), ResourceVersion: o.ResourceVersion(), Encoding: hookv1.Encoding_ENCODING_JSON, Body: o.Raw(),
 	}

@@ -17,13 +17,15 @@ type MapServer struct {
 
 // mapRequest is the common part of the requests of the service.
 type mapRequest interface {
-	GetParent() *hookv1.Object
+	GetParent() *hookv1.ObservedObject
 	GetMapKey() string
 	GetOutputs() []*hookv1.ObjectGroup
 	GetRelated() []*hookv1.RelatedGroup
 }
 
-func (s MapServer) answer(ctx context.Context, op hook.Op, r mapRequest, input *hookv1.Object) (*hook.Answer, error) {
+func (s MapServer) answer(
+	ctx context.Context, op hook.Op, r mapRequest, input *hookv1.ObservedObject,
+) (*hook.Answer, error) {
 	got := received(ctx, hook.Mapping, op, r.GetParent(), r.GetOutputs(), r.GetRelated())
 	got.MapKey, got.Input = r.GetMapKey(), input.GetBody()
 	return outcome(ctx, s.Behave(ctx, got))

@@ -164,7 +164,7 @@ func received(
 	ctx context.Context,
 	kind hook.ControllerKind,
 	op hook.Op,
-	parent *hookv1.Object,
+	parent *hookv1.ObservedObject,
 	children []*hookv1.ObjectGroup,
 	related []*hookv1.RelatedGroup,
 ) Received {
@@ -181,7 +181,7 @@ func received(
 	return got
 }
 
-func messagesByName(objects []*hookv1.Object) map[string]string {
+func messagesByName(objects []*hookv1.ObservedObject) map[string]string {
 	out := map[string]string{}
 	for _, o := range objects {
 		out[o.GetNamespace()+"/"+o.GetName()] = string(o.GetBody())

@@ -5,8 +5,8 @@ import static website.Messages.*;
 import static website.Server.*;
 
 import com.google.gson.*;
-import com.hookloop.composite.v1.*;
-import com.hookloop.hook.v1.*;
+import io.github.hookloop.composite.v1.*;
+import io.github.hookloop.hook.v1.*;
 import io.grpc.Status.Code;
 import io.grpc.stub.StreamObserver;
 import java.util.*;

@@ -3,7 +3,7 @@ package website;
 
 import com.google.gson.*;
 import com.google.protobuf.ByteString;
-import com.hookloop.hook.v1.*;
+import io.github.hookloop.hook.v1.*;
 import java.nio.charset.StandardCharsets;
 import java.security.*;
 import java.util.*;
@@ -12,7 +12,7 @@ final class Messages {
   private static final Gson GSON = new GsonBuilder().disableHtmlEscaping().create();
 
   // decode keeps the digits of integers: JsonParser reads a number as text. Gson.fromJson into a Map makes doubles.
-  static JsonObject decode(com.hookloop.hook.v1.Object object) {
+  static JsonObject decode(ObservedObject object) {
     return JsonParser.parseString(object.getBody().toStringUtf8()).getAsJsonObject();
   }
 

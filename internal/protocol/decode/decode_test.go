@@ -24,7 +24,7 @@ func messages(t *testing.T, each func(protoreflect.MessageDescriptor)) {
 	n := 0
 	for _, file := range []protoreflect.FileDescriptor{
 		compositev1.File_hookloop_composite_v1_composite_proto, decoratorv1.File_hookloop_decorator_v1_decorator_proto,
-		hookv1.File_hookloop_hook_v1_desired_proto, hookv1.File_hookloop_hook_v1_object_proto,
+		hookv1.File_hookloop_hook_v1_desired_proto, hookv1.File_hookloop_hook_v1_observed_proto,
 		hookv1.File_hookloop_hook_v1_related_proto, hookv1.File_hookloop_hook_v1_response_proto,
 		streamv1.File_hookloop_stream_v1_gateway_proto, streamv1.File_hookloop_stream_v1_stream_proto,
 	} {

@@ -22,7 +22,7 @@ type EngineSettings[O Observed] struct {
 	// Build names the engine's build.
 	Build string
 	// Encode encodes an object. The engine does not keep the message.
-	Encode func(O) *hookv1.Object
+	Encode func(O) *hookv1.ObservedObject
 	// MessageBytes bounds a message, and StateBytes the peer state; 0 means the package's defaults.
 	MessageBytes uint64
 	StateBytes   int

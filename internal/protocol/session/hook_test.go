@@ -213,7 +213,7 @@ func TestAnswersOfAnotherTypeAreErrors(t *testing.T) {
 // TestARequestThatCannotBeRebuiltEndsItsCallOnly refuses the call, keeps the set that came with it,
 // and answers the next call.
 func TestARequestThatCannotBeRebuiltEndsItsCallOnly(t *testing.T) {
-	envelope, err := proto.Marshal(&compositev1.SyncRequest{Parent: &hookv1.Object{Name: "p"}})
+	envelope, err := proto.Marshal(&compositev1.SyncRequest{Parent: &hookv1.ObservedObject{Name: "p"}})
 	if err != nil {
 		t.Fatal(err)
 	}

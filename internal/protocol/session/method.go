@@ -31,16 +31,16 @@ func RelatedSlot(group int) int { return 3 + 2*group }
 
 // places are the fields of a request that hold objects. A field is nil if the request has none.
 type places struct {
-	controller, parent **hookv1.Object
+	controller, parent **hookv1.ObservedObject
 	children           []*hookv1.ObjectGroup
 	related            []*hookv1.RelatedGroup
-	input              **hookv1.Object
+	input              **hookv1.ObservedObject
 	outputs            []*hookv1.ObjectGroup
 }
 
 // singles are the fields with one object, by slot.
-func (p places) singles() map[int]**hookv1.Object {
-	all := map[int]**hookv1.Object{ControllerSlot: p.controller, ParentSlot: p.parent}
+func (p places) singles() map[int]**hookv1.ObservedObject {
+	all := map[int]**hookv1.ObservedObject{ControllerSlot: p.controller, ParentSlot: p.parent}
 	if p.input != nil {
 		all[InputSlot] = p.input
 	}

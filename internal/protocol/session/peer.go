@@ -26,7 +26,7 @@ const entryBytes = 128
 
 // peerState is the state that the engine assumes the hook holds.
 type peerState[O Observed] struct {
-	encode   func(O) *hookv1.Object
+	encode   func(O) *hookv1.ObservedObject
 	limit    int
 	bytes    int // entries, distinct objects, and last answers
 	subjects map[string]*peerSubject[O]
@@ -62,7 +62,7 @@ type peerObject[O Observed] struct {
 	raw   []byte
 }
 
-func newPeerState[O Observed](encode func(O) *hookv1.Object, limit int) *peerState[O] {
+func newPeerState[O Observed](encode func(O) *hookv1.ObservedObject, limit int) *peerState[O] {
 	return &peerState[O]{
 		encode:   encode,
 		limit:    limit,

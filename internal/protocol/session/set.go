@@ -13,7 +13,7 @@ import (
 
 // storedObject is an object of the hook's state. Sets share it; it is immutable except for uses.
 type storedObject struct {
-	message *hookv1.Object
+	message *hookv1.ObservedObject
 	hash    hash
 	size    int
 	// uses is the number of entries that refer to the object. At 0 the state drops it.
@@ -24,7 +24,7 @@ type storedObject struct {
 // order. Both slices of a set are immutable; requests share view.
 type placed struct {
 	objects []*storedObject
-	view    []*hookv1.Object
+	view    []*hookv1.ObservedObject
 }
 
 // set is an observed set on the hook's side. It is immutable. Invariant: each slot is ordered
@@ -34,7 +34,7 @@ type set struct {
 	digest digest
 }
 
-func (s *set) view(slot int) []*hookv1.Object { return s.slots[slot].view }
+func (s *set) view(slot int) []*hookv1.ObservedObject { return s.slots[slot].view }
 
 func (s *set) size() int {
 	n := 0
@@ -79,7 +79,7 @@ func (e *edit) own(slot, more int) placed {
 	e.touched[slot] = true
 	return placed{
 		objects: append(make([]*storedObject, 0, len(p.objects)+more), p.objects...),
-		view:    append(make([]*hookv1.Object, 0, len(p.view)+more), p.view...),
+		view:    append(make([]*hookv1.ObservedObject, 0, len(p.view)+more), p.view...),
 	}
 }
 
@@ -171,9 +171,9 @@ func (m *State) find(up *streamv1.Upsert, sent map[hash]*storedObject) (*storedO
 		if o := m.objects[h]; o != nil {
 			return o, nil, nil
 		}
-		message := &hookv1.Object{}
+		message := &hookv1.ObservedObject{}
 		if err := proto.Unmarshal(content.Object, message); err != nil {
-			return nil, nil, protocolError("an upsert's object is no hookloop.hook.v1.Object: %v", err)
+			return nil, nil, protocolError("an upsert's object is no hookloop.hook.v1.ObservedObject: %v", err)
 		}
 		o := &storedObject{message: message, hash: h, size: len(content.Object)}
 		sent[h] = o

@@ -20,8 +20,10 @@ type thing struct{ namespace, name, body string }
 func (t *thing) Namespace() string { return t.namespace }
 func (t *thing) Name() string      { return t.name }
 
-func encodeThing(t *thing) *hookv1.Object {
-	return &hookv1.Object{ApiVersion: "v1", Kind: "Thing", Namespace: t.namespace, Name: t.name, Body: []byte(t.body)}
+func encodeThing(t *thing) *hookv1.ObservedObject {
+	return &hookv1.ObservedObject{
+		ApiVersion: "v1", Kind: "Thing", Namespace: t.namespace, Name: t.name, Body: []byte(t.body),
+	}
 }
 
 // state is the observed state of one subject.
@@ -67,7 +69,10 @@ func (s *state) request(whole bool) *compositev1.SyncRequest {
 // answerTo is the test's hook: a function of the whole request.
 func answerTo(r *compositev1.SyncRequest) *compositev1.SyncResponse {
 	out := &compositev1.SyncResponse{Status: []byte(`{"from":"` + string(r.GetParent().GetBody()) + `"}`)}
-	for _, g := range [][]*hookv1.Object{r.GetChildren()[0].GetObjects(), r.GetRelated()[0].GetItems().GetObjects()} {
+	groups := [][]*hookv1.ObservedObject{
+		r.GetChildren()[0].GetObjects(), r.GetRelated()[0].GetItems().GetObjects(),
+	}
+	for _, g := range groups {
 		for _, o := range g {
 			if len(o.GetBody())%3 != 0 { // some come and go
 				out.Children = append(out.Children,

@@ -146,7 +146,7 @@ func TestCallersNeedAToken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := call.RecvMsg(&hookv1.Object{}); status.Code(err) != codes.Unauthenticated {
+			if err := call.RecvMsg(&hookv1.ObservedObject{}); status.Code(err) != codes.Unauthenticated {
 				t.Errorf("%s: got %v, want UNAUTHENTICATED", method, err)
 			}
 		}

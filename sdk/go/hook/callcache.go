@@ -64,13 +64,13 @@ const maxStale = 16
 // decodedGroup is a decoded group, which only the cache has. The zero value is none. A few of its
 // messages may be older than those of the last request (maxStale).
 type decodedGroup struct {
-	messages  []*hookv1.Object
+	messages  []*hookv1.ObservedObject
 	objects   Group
 	namespace string // of the parent
 }
 
 // decode decodes the group at one place of a request. The function owns it.
-func (c *callCache) decode(place int, messages []*hookv1.Object, parent Object) (Group, error) {
+func (c *callCache) decode(place int, messages []*hookv1.ObservedObject, parent Object) (Group, error) {
 	if c.once || c.newMessages || len(messages) < minDecoded {
 		return decodeGroup(messages, parent)
 	}
@@ -99,7 +99,7 @@ func (c *callCache) decode(place int, messages []*hookv1.Object, parent Object) 
 
 // update returns the group of some messages: a copy of g, in which only the messages that g does
 // not have are decoded. It is nil if these are too many.
-func (g decodedGroup) update(messages []*hookv1.Object, parent Object) (Group, error) {
+func (g decodedGroup) update(messages []*hookv1.ObservedObject, parent Object) (Group, error) {
 	if g.namespace != parent.Namespace || g.objects == nil {
 		return nil, nil
 	}
@@ -121,7 +121,7 @@ func (g decodedGroup) update(messages []*hookv1.Object, parent Object) (Group, e
 
 // changed returns messages of the first list that the second one lacks, and the reverse. It finds
 // the changes of lists with the same order, and may return messages that both have.
-func changed(before, now []*hookv1.Object) (gone, come []*hookv1.Object) {
+func changed(before, now []*hookv1.ObservedObject) (gone, come []*hookv1.ObservedObject) {
 	for len(before) > 0 && len(now) > 0 && before[0] == now[0] {
 		before = before[1:]
 		now = now[1:]

@@ -19,14 +19,14 @@ func TestGroupsOfOneParent(t *testing.T) {
 	parent := Object{Namespace: "shop"}
 	cache := &callCache{}
 	serial := 0
-	object := func() *hookv1.Object {
+	object := func() *hookv1.ObservedObject {
 		serial++
-		return &hookv1.Object{
+		return &hookv1.ObservedObject{
 			ApiVersion: "v1", Kind: "Page", Namespace: []string{"shop", "other"}[serial%2], Name: fmt.Sprint("page-", serial),
 			ResourceVersion: fmt.Sprint(serial), Body: []byte(`{}`),
 		}
 	}
-	var objects []*hookv1.Object
+	var objects []*hookv1.ObservedObject
 	for range 3 * minDecoded {
 		objects = append(objects, object())
 	}
@@ -80,9 +80,9 @@ func TestGroupsOfOneParent(t *testing.T) {
 // TestGroupsThatAreNotKept decodes small groups, and groups of calls that are not a stream's.
 func TestGroupsThatAreNotKept(t *testing.T) {
 	for _, n := range []int{0, 1, minDecoded - 1, minDecoded} {
-		var objects []*hookv1.Object
+		var objects []*hookv1.ObservedObject
 		for i := range n {
-			objects = append(objects, &hookv1.Object{ApiVersion: "v1", Kind: "Page", Name: fmt.Sprint(i)})
+			objects = append(objects, &hookv1.ObservedObject{ApiVersion: "v1", Kind: "Page", Name: fmt.Sprint(i)})
 		}
 		for _, cache := range []*callCache{{}, callCacheOf(context.Background())} {
 			group, err := cache.decode(0, objects, Object{})

@@ -81,11 +81,11 @@ func recoverPanic[T any](
 
 // parentOf returns the kind, namespace and name of a request's parent.
 func parentOf(request any) string {
-	var parent *hookv1.Object
+	var parent *hookv1.ObservedObject
 	switch r := request.(type) {
-	case interface{ GetParent() *hookv1.Object }:
+	case interface{ GetParent() *hookv1.ObservedObject }:
 		parent = r.GetParent()
-	case interface{ GetObject() *hookv1.Object }:
+	case interface{ GetObject() *hookv1.ObservedObject }:
 		parent = r.GetObject()
 	}
 	name := parent.GetName()

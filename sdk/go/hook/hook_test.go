@@ -75,8 +75,8 @@ func Example() {
 
 const bigInteger = 9007199254740993 // the first that a float64 cannot hold
 
-func message(apiVersion, kind, namespace, name string) *hookv1.Object {
-	return &hookv1.Object{
+func message(apiVersion, kind, namespace, name string) *hookv1.ObservedObject {
+	return &hookv1.ObservedObject{
 		ApiVersion: apiVersion,
 		Kind:       kind,
 		Namespace:  namespace,
@@ -95,7 +95,7 @@ func request() *compositev1.SyncRequest {
 			{
 				ApiVersion: "v1",
 				Kind:       "Pod",
-				Objects:    []*hookv1.Object{message("v1", "Pod", "shop", "near"), message("v1", "Pod", "other", "far")},
+				Objects:    []*hookv1.ObservedObject{message("v1", "Pod", "shop", "near"), message("v1", "Pod", "other", "far")},
 			},
 			{ApiVersion: "apps/v1", Kind: "Deployment"},
 		},
@@ -112,7 +112,7 @@ func request() *compositev1.SyncRequest {
 				Kind:       "Namespace",
 				Resource:   "namespaces",
 				Result: &hookv1.RelatedGroup_Items{Items: &hookv1.RelatedItems{
-					Objects: []*hookv1.Object{message("v1", "Namespace", "", "shop")}}},
+					Objects: []*hookv1.ObservedObject{message("v1", "Namespace", "", "shop")}}},
 			},
 			{
 				ApiVersion: "cert-manager.io/v1",

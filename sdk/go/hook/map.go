@@ -99,13 +99,13 @@ func Keep(outputs ...Object) *TombstoneResponse { return &TombstoneResponse{Outp
 // mapMessage is the common part of the requests of map hooks.
 type mapMessage interface {
 	message
-	GetParent() *hookv1.Object
+	GetParent() *hookv1.ObservedObject
 	GetMapKey() string
 	GetOutputs() []*hookv1.ObjectGroup
 }
 
 // newMapRequest decodes a request. The input may be absent in requests to Finalize and Tombstone.
-func newMapRequest(ctx context.Context, m mapMessage, input *hookv1.Object) (*MapRequest, error) {
+func newMapRequest(ctx context.Context, m mapMessage, input *hookv1.ObservedObject) (*MapRequest, error) {
 	req := &MapRequest{MapKey: m.GetMapKey()}
 	var err error
 	req.Controller, err = decodeObject(m.GetController())

@@ -127,7 +127,7 @@ func TestMapHook(t *testing.T) {
 	controller := message("metacontroller.k8s.io/v1alpha1", "MapController", "", "m")
 	parent := message("example.com/v1", "Team", "shop", "hi")
 	input := message("v1", "ConfigMap", "shop", "in")
-	outputs := []*hookv1.ObjectGroup{{ApiVersion: "v1", Kind: "Secret", Objects: []*hookv1.Object{
+	outputs := []*hookv1.ObjectGroup{{ApiVersion: "v1", Kind: "Secret", Objects: []*hookv1.ObservedObject{
 		message("v1", "Secret", "shop", "one"), message("v1", "Secret", "shop", "two")}}}
 	mapped, err := client.Map(t.Context(), &mapv1.MapRequest{
 		Controller: controller, Parent: parent, MapKey: "ConfigMap/shop/in", Input: input, Outputs: outputs,

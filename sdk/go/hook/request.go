@@ -73,14 +73,14 @@ func (o Object) key(parent Object) string {
 
 // message is the common part of all requests except those to Customize.
 type message interface {
-	GetController() *hookv1.Object
+	GetController() *hookv1.ObservedObject
 	GetRelated() []*hookv1.RelatedGroup
 }
 
 func newSyncRequest(
 	ctx context.Context,
 	m message,
-	parent *hookv1.Object,
+	parent *hookv1.ObservedObject,
 	children []*hookv1.ObjectGroup,
 	finalizing bool,
 ) (*SyncRequest, error) {
@@ -146,7 +146,7 @@ func decodeRelated(g *hookv1.RelatedGroup, parent Object) (RelatedGroup, error) 
 	return group, nil
 }
 
-func decodeGroup(objects []*hookv1.Object, parent Object) (Group, error) {
+func decodeGroup(objects []*hookv1.ObservedObject, parent Object) (Group, error) {
 	group := make(Group, len(objects))
 	for _, m := range objects {
 		o, err := decodeObject(m)
@@ -158,7 +158,7 @@ func decodeGroup(objects []*hookv1.Object, parent Object) (Group, error) {
 	return group, nil
 }
 
-func decodeObject(m *hookv1.Object) (Object, error) {
+func decodeObject(m *hookv1.ObservedObject) (Object, error) {
 	switch e := m.GetEncoding(); {
 	case m == nil:
 		return Object{}, errors.New("is missing; expected an object")

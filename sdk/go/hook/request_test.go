@@ -14,7 +14,7 @@ import (
 // messages have spare capacity.
 func TestAppendToSharedJSON(t *testing.T) {
 	body := append(make([]byte, 0, 64), `{"kind":"Shop"}`...)
-	shared := &hookv1.Object{ApiVersion: "v1", Kind: "Shop", Name: "shared", Body: body}
+	shared := &hookv1.ObservedObject{ApiVersion: "v1", Kind: "Shop", Name: "shared", Body: body}
 	var calls sync.WaitGroup
 	for _, name := range []string{"a", "b"} {
 		req, err := newSyncRequest(
@@ -23,11 +23,11 @@ func TestAppendToSharedJSON(t *testing.T) {
 				Controller: shared,
 				Related: []*hookv1.RelatedGroup{{
 					Name:   "shops",
-					Result: &hookv1.RelatedGroup_Items{Items: &hookv1.RelatedItems{Objects: []*hookv1.Object{shared}}},
+					Result: &hookv1.RelatedGroup_Items{Items: &hookv1.RelatedItems{Objects: []*hookv1.ObservedObject{shared}}},
 				}},
 			},
-			&hookv1.Object{ApiVersion: "v1", Kind: "Parent", Name: name},
-			[]*hookv1.ObjectGroup{{ApiVersion: "v1", Kind: "Shop", Objects: []*hookv1.Object{shared}}},
+			&hookv1.ObservedObject{ApiVersion: "v1", Kind: "Parent", Name: name},
+			[]*hookv1.ObjectGroup{{ApiVersion: "v1", Kind: "Shop", Objects: []*hookv1.ObservedObject{shared}}},
 			false,
 		)
 		if err != nil {

@@ -165,7 +165,7 @@ func decorate(ctx context.Context, f DecorateFunc, req *SyncRequest) (*DecorateR
 func customize(
 	ctx context.Context,
 	f CustomizeFunc,
-	controller, parent *hookv1.Object,
+	controller, parent *hookv1.ObservedObject,
 ) ([]*hookv1.RelatedResourceRule, error) {
 	if f == nil {
 		return nil, notServed("Customize")

@@ -45,16 +45,16 @@ func newUnaryCaches(limit int) *unaryCaches {
 // about returns the subject of a request; ok is false if the request has no parent.
 func about(method string, request any) (key unaryKey, ok bool) {
 	key.method = method
-	if r, ok := request.(interface{ GetController() *hookv1.Object }); ok {
+	if r, ok := request.(interface{ GetController() *hookv1.ObservedObject }); ok {
 		key.controller = r.GetController().GetUid()
 	}
 	switch r := request.(type) {
-	case interface{ GetParent() *hookv1.Object }:
+	case interface{ GetParent() *hookv1.ObservedObject }:
 		key.parent = r.GetParent().GetUid()
-	case interface{ GetObject() *hookv1.Object }:
+	case interface{ GetObject() *hookv1.ObservedObject }:
 		key.parent = r.GetObject().GetUid()
 	}
-	if r, ok := request.(interface{ GetInput() *hookv1.Object }); ok {
+	if r, ok := request.(interface{ GetInput() *hookv1.ObservedObject }); ok {
 		key.input = r.GetInput().GetUid()
 	}
 	return key, key.parent != ""

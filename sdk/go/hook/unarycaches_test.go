@@ -32,7 +32,7 @@ func pages(n int, text string) []Child {
 func encodeAbout(t *testing.T, caches *unaryCaches, parent string, children []Child) []*hookv1.DesiredObject {
 	t.Helper()
 	request := &compositev1.SyncRequest{
-		Controller: &hookv1.Object{Uid: "c"}, Parent: &hookv1.Object{Uid: parent},
+		Controller: &hookv1.ObservedObject{Uid: "c"}, Parent: &hookv1.ObservedObject{Uid: parent},
 	}
 	response, err := caches.call(t.Context(), "Sync", request, func(ctx context.Context) (any, error) {
 		return callCacheOf(ctx).encode("Children", children)
@@ -86,7 +86,9 @@ func TestUnaryCachesAreBounded(t *testing.T) {
 func TestFailedCallsKeepTheResponse(t *testing.T) {
 	caches := newUnaryCaches(maxUnaryBytes)
 	first := encodeAbout(t, caches, "a", pages(200, "a"))
-	request := &compositev1.SyncRequest{Controller: &hookv1.Object{Uid: "c"}, Parent: &hookv1.Object{Uid: "a"}}
+	request := &compositev1.SyncRequest{
+		Controller: &hookv1.ObservedObject{Uid: "c"}, Parent: &hookv1.ObservedObject{Uid: "a"},
+	}
 	fault := errors.New("no")
 	_, err := caches.call(t.Context(), "Sync", request, func(ctx context.Context) (any, error) {
 		if _, err := callCacheOf(ctx).encode("Children", pages(200, "b")); err != nil {
@@ -136,9 +138,9 @@ func TestACacheHoldsOneResponse(t *testing.T) {
 
 // TestSubjectsOfUnaryCalls are different for the inputs of a parent, and absent without a parent.
 func TestSubjectsOfUnaryCalls(t *testing.T) {
-	parent := &hookv1.Object{Uid: "p"}
-	a, _ := about("Map", &mapv1.MapRequest{Parent: parent, Input: &hookv1.Object{Uid: "1"}})
-	b, ok := about("Map", &mapv1.MapRequest{Parent: parent, Input: &hookv1.Object{Uid: "2"}})
+	parent := &hookv1.ObservedObject{Uid: "p"}
+	a, _ := about("Map", &mapv1.MapRequest{Parent: parent, Input: &hookv1.ObservedObject{Uid: "1"}})
+	b, ok := about("Map", &mapv1.MapRequest{Parent: parent, Input: &hookv1.ObservedObject{Uid: "2"}})
 	if a == b || !ok {
 		t.Errorf("two inputs have the subjects %v and %v", a, b)
 	}

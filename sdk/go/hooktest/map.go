@@ -88,7 +88,7 @@ func askMap(ctx context.Context, h hook.Mapper, request *hook.MapRequest, declar
 	parent := encodeObject(request.Parent)
 	outputs := encodeGroups(request.Outputs)
 	related := encodeRelated(request.Related)
-	var input *hookv1.Object
+	var input *hookv1.ObservedObject
 	if request.Input.Name != "" {
 		input = encodeObject(request.Input)
 	}

@@ -86,17 +86,17 @@ func encodeRequest(method string, req *hook.SyncRequest) proto.Message {
 }
 
 // encodeController encodes the controller of a request, or any one: most tests have none.
-func encodeController(o hook.Object) *hookv1.Object {
+func encodeController(o hook.Object) *hookv1.ObservedObject {
 	if o.Name != "" {
 		return encodeObject(o)
 	}
-	return &hookv1.Object{
+	return &hookv1.ObservedObject{
 		ApiVersion: "metacontroller.k8s.io/v1alpha1", Kind: "CompositeController", Name: "test", Body: []byte("{}"),
 	}
 }
 
-func encodeObject(o hook.Object) *hookv1.Object {
-	return &hookv1.Object{
+func encodeObject(o hook.Object) *hookv1.ObservedObject {
+	return &hookv1.ObservedObject{
 		ApiVersion:      o.APIVersion,
 		Kind:            o.Kind,
 		Namespace:       o.Namespace,
@@ -108,8 +108,8 @@ func encodeObject(o hook.Object) *hookv1.Object {
 	}
 }
 
-func encodeGroup(g hook.Group) []*hookv1.Object {
-	out := make([]*hookv1.Object, 0, len(g))
+func encodeGroup(g hook.Group) []*hookv1.ObservedObject {
+	out := make([]*hookv1.ObservedObject, 0, len(g))
 	for _, key := range slices.Sorted(maps.Keys(g)) {
 		out = append(out, encodeObject(g[key]))
 	}

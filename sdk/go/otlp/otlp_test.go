@@ -78,7 +78,7 @@ func serveOneCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer connection.Close() //nolint:errcheck // no call is running
-	parent := &hookv1.Object{ApiVersion: "example.com/v1", Kind: "Greeting", Name: "hi", Body: []byte("{}")}
+	parent := &hookv1.ObservedObject{ApiVersion: "example.com/v1", Kind: "Greeting", Name: "hi", Body: []byte("{}")}
 	request := &compositev1.SyncRequest{Controller: parent, Parent: parent}
 	if _, err := compositev1.NewCompositeHookServiceClient(connection).Sync(ctx, request); err != nil {
 		t.Fatal(err)

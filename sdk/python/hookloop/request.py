@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from typing import Any
 
 from hookloop.errors import InvalidRequest, NotServed, RelatedUnknown
-from hookloop.hook.v1 import object_pb2
+from hookloop.hook.v1 import observed_pb2
 
 # Objects returns the objects of a slot. A slot is a place in a request: 0 is the controller, 1 the
 # parent, 2 + 2n the children of group n, 3 + 2n the related objects of group n. In requests of map
@@ -43,7 +43,7 @@ class LazyGroup(MutableMapping[str, Any]):
 
     def __getitem__(self, key: str) -> Any:
         member = self._members[key]
-        if isinstance(member, object_pb2.Object):
+        if isinstance(member, observed_pb2.ObservedObject):
             member = self._members[key] = decode_object(member)
         return member
 
@@ -107,7 +107,7 @@ def _related(group: Any, objects: Objects, slot: int, namespace: str) -> Mapping
 def decode_object(message: Any) -> dict[str, Any]:
     """Decodes one observed object."""
     item = f'{message.kind} "{message.name}"'
-    if message.encoding not in (object_pb2.ENCODING_UNSPECIFIED, object_pb2.ENCODING_JSON):
+    if message.encoding not in (observed_pb2.ENCODING_UNSPECIFIED, observed_pb2.ENCODING_JSON):
         raise InvalidRequest(f"{item}: encoding is {message.encoding}, expected ENCODING_JSON")
     try:
         found = json.loads(message.body.decode())  # json.loads is faster with str than with bytes

@@ -11,7 +11,7 @@ from typing import Any, Optional
 from google.protobuf import duration_pb2
 
 from hookloop.errors import MAX_WAIT_SECONDS, InvalidResponse
-from hookloop.hook.v1 import desired_pb2, object_pb2, related_pb2, response_pb2
+from hookloop.hook.v1 import desired_pb2, observed_pb2, related_pb2, response_pb2
 from hookloop.messages import Child, Dependency
 
 _ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
@@ -78,7 +78,7 @@ def _desired(desired: Any, item: str) -> Any:
         got = _describe(child.ready)
         raise InvalidResponse(f"{item}: ready is {got}, expected True, False or None")
     return desired_pb2.DesiredObject(
-        encoding=object_pb2.ENCODING_JSON,
+        encoding=observed_pb2.ENCODING_JSON,
         body=_json(child.object, item),
         ready=child.ready,
         depends_on=[

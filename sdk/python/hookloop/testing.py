@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Optional, Union
 
 from hookloop import response, service, validate
-from hookloop.hook.v1 import object_pb2, related_pb2
+from hookloop.hook.v1 import observed_pb2, related_pb2
 from hookloop.hooks import (
     CustomizeFunction,
     DecorateFunction,
@@ -298,7 +298,7 @@ def _object(found: Mapping[str, Any]) -> Any:
         if not found.get(field):
             raise ValueError(f"an observed object has no {field}: {found}")
     found = {"metadata": {}, **found}
-    return object_pb2.Object(
+    return observed_pb2.ObservedObject(
         api_version=found["apiVersion"],
         kind=found["kind"],
         namespace=found["metadata"].get("namespace", ""),

@@ -8,7 +8,7 @@ import grpc
 from hookloop import Options, Server
 from hookloop.composite.v1 import composite_pb2
 from hookloop.decorator.v1 import decorator_pb2
-from hookloop.hook.v1 import object_pb2
+from hookloop.hook.v1 import observed_pb2
 from hookloop.map.v1 import map_pb2
 from tests.engine import shape_of
 
@@ -19,7 +19,7 @@ def message(api_version, kind, namespace, name):
     """Returns an observed object with a large integer in it."""
     metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
     body = {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": {"n": BIG}}
-    return object_pb2.Object(
+    return observed_pb2.ObservedObject(
         api_version=api_version,
         kind=kind,
         namespace=namespace,
@@ -35,7 +35,7 @@ def sync_request(kind=composite_pb2.SyncRequest):
         controller=message("metacontroller.k8s.io/v1alpha1", "CompositeController", "", "hello"),
         parent=message("example.com/v1", "Greeting", "shop", "hi"),
         children=[
-            object_pb2.ObjectGroup(
+            observed_pb2.ObjectGroup(
                 api_version="v1",
                 kind="Pod",
                 objects=[
@@ -43,7 +43,7 @@ def sync_request(kind=composite_pb2.SyncRequest):
                     message("v1", "Pod", "shop", "near"),
                 ],
             ),
-            object_pb2.ObjectGroup(api_version="apps/v1", kind="Deployment"),
+            observed_pb2.ObjectGroup(api_version="apps/v1", kind="Deployment"),
         ],
     )
     namespaces = request.related.add(api_version="v1", kind="Namespace", resource="namespaces")
@@ -74,12 +74,12 @@ def map_request(kind=map_pb2.MapRequest, **fields):
         parent=message("example.com/v1", "Greeting", "shop", "hi"),
         map_key="Pod/shop/in",
         outputs=[
-            object_pb2.ObjectGroup(
+            observed_pb2.ObjectGroup(
                 api_version="v1",
                 kind="ConfigMap",
                 objects=[message("v1", "ConfigMap", "shop", name) for name in ("one", "two")],
             ),
-            object_pb2.ObjectGroup(api_version="v1", kind="Secret"),
+            observed_pb2.ObjectGroup(api_version="v1", kind="Secret"),
         ],
         **fields,
     )

@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 
 from hookloop.cachestats import CacheStats, Meter, all_cache_stats
 from hookloop.composite.v1 import composite_pb2
-from hookloop.hook.v1 import object_pb2
+from hookloop.hook.v1 import observed_pb2
 from hookloop.service import objects_by_slot
 from hookloop.session import Cancelled, Limits, Machine, State, ProtocolError, Work
 from hookloop.stream.v1 import stream_pb2
@@ -66,7 +66,7 @@ def pods(*numbers, parent="hi", version=0):
         controller=message("metacontroller.k8s.io/v1alpha1", "CompositeController", "", "hello"),
         parent=message("example.com/v1", "Greeting", "shop", parent),
         children=[
-            object_pb2.ObjectGroup(
+            observed_pb2.ObjectGroup(
                 api_version="v1", kind="Pod", objects=[pod(n, version) for n in numbers]
             )
         ],
@@ -74,7 +74,7 @@ def pods(*numbers, parent="hi", version=0):
 
 
 def pod(number, version=0):
-    return object_pb2.Object(
+    return observed_pb2.ObservedObject(
         api_version="v1",
         kind="Pod",
         namespace="shop",
@@ -268,7 +268,7 @@ class Calls(unittest.TestCase):
         engine = Engine()
         hook = opened(engine)
         for upsert, text in (
-            (stream_pb2.Upsert(object=b"\xff"), "no hookloop.hook.v1.Object"),
+            (stream_pb2.Upsert(object=b"\xff"), "no hookloop.hook.v1.ObservedObject"),
             (stream_pb2.Upsert(), "neither object nor hash"),
             (stream_pb2.Upsert(hash=b"abc"), "has 3 bytes, expected 16"),
         ):

@@ -9,7 +9,7 @@ import { InvalidRequest, InvalidResponse } from "./errors.js";
 import { CompositeHookService } from "./gen/hookloop/composite/v1/composite_pb.js";
 import { DecoratorHookService } from "./gen/hookloop/decorator/v1/decorator_pb.js";
 import type { DesiredObject } from "./gen/hookloop/hook/v1/desired_pb.js";
-import type { Object$, ObjectGroup } from "./gen/hookloop/hook/v1/object_pb.js";
+import type { ObjectGroup, ObservedObject } from "./gen/hookloop/hook/v1/observed_pb.js";
 import type { RelatedGroup } from "./gen/hookloop/hook/v1/related_pb.js";
 import { MapHookService } from "./gen/hookloop/map/v1/map_pb.js";
 import type { AnyFunction, Hook, Operation } from "./hooks.js";
@@ -54,11 +54,11 @@ export const SHAPES: Readonly<Record<Hook["shape"], Shape>> = {
 
 /** A request message of any service. */
 export type Request = Message & {
-  controller?: Object$;
-  parent?: Object$;
-  object?: Object$;
+  controller?: ObservedObject;
+  parent?: ObservedObject;
+  object?: ObservedObject;
   mapKey?: string;
-  input?: Object$;
+  input?: ObservedObject;
   children?: ObjectGroup[];
   attachments?: ObjectGroup[];
   outputs?: ObjectGroup[];

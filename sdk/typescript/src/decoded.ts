@@ -1,6 +1,6 @@
 /** Decoded objects, so that an object that several requests share is parsed once. */
 import { type CacheMeter, objectCache } from "./cachestats.js";
-import type { Object$ } from "./gen/hookloop/hook/v1/object_pb.js";
+import type { ObservedObject } from "./gen/hookloop/hook/v1/observed_pb.js";
 
 /** The approximate memory of a parsed object, as a multiple of its JSON. */
 const FACTOR = 4;
@@ -16,8 +16,8 @@ export const DECODED_BYTES = 256 << 20;
  */
 export class Decoded<T extends object> {
   readonly #limit: number;
-  #newer = new WeakMap<Object$, T>();
-  #older = new WeakMap<Object$, T>();
+  #newer = new WeakMap<ObservedObject, T>();
+  #older = new WeakMap<ObservedObject, T>();
   readonly #meter: CacheMeter;
   /** The bytes and the number of values that were added to the newer half, and to the older one. */
   #bytes = 0;
@@ -30,7 +30,7 @@ export class Decoded<T extends object> {
   }
 
   /** Returns the value of a message, which make makes if necessary. */
-  get(message: Object$, make: (message: Object$) => T): T {
+  get(message: ObservedObject, make: (message: ObservedObject) => T): T {
     const known = this.#newer.get(message);
     const older = known ?? this.#older.get(message);
     this.#meter.looked(older !== undefined);

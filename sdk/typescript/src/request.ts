@@ -7,7 +7,9 @@
  */
 import { Decoded } from "./decoded.js";
 import { InvalidRequest, NotServed, RelatedUnknown } from "./errors.js";
-import { Encoding, type Object$, type ObjectGroup } from "./gen/hookloop/hook/v1/object_pb.js";
+import {
+  Encoding, type ObjectGroup, type ObservedObject as ObjectMessage,
+} from "./gen/hookloop/hook/v1/observed_pb.js";
 import type { RelatedGroup as RelatedMessage } from "./gen/hookloop/hook/v1/related_pb.js";
 import type { DecorateRequest, MapRequest, SyncRequest } from "./hooks.js";
 import { parse } from "./json.js";
@@ -78,9 +80,9 @@ function relatedGroup(group: RelatedMessage, namespace: string): RelatedGroup {
  * Decoded groups by the list of messages that they were made from: one for each group of a request
  * that runs, or of a set that a session holds. A group has a getter for each message, no content.
  */
-const groupsOf = new WeakMap<readonly Object$[], { namespace: string; group: Group }>();
+const groupsOf = new WeakMap<readonly ObjectMessage[], { namespace: string; group: Group }>();
 
-function decodeGroup(messages: readonly Object$[], namespace: string): Group {
+function decodeGroup(messages: readonly ObjectMessage[], namespace: string): Group {
   const cached = groupsOf.get(messages);
   if (cached?.namespace === namespace) {
     return cached.group;
@@ -98,14 +100,14 @@ function decodeGroup(messages: readonly Object$[], namespace: string): Group {
 const decoded = new Decoded<ObservedObject>();
 
 /** Decodes one observed object. The field is for the error if the object is missing. */
-export function decodeObject(message: Object$ | undefined, field: string): ObservedObject {
+export function decodeObject(message: ObjectMessage | undefined, field: string): ObservedObject {
   if (!message) {
     throw new InvalidRequest(`${field} is missing; expected an object`);
   }
   return decoded.get(message, (fresh) => freeze(read(fresh)) as ObservedObject);
 }
 
-function read(message: Object$): object {
+function read(message: ObjectMessage): object {
   const name = `${message.kind} "${message.name}"`;
   if (message.encoding !== Encoding.UNSPECIFIED && message.encoding !== Encoding.JSON) {
     throw new InvalidRequest(`${name}: encoding is ${message.encoding}, expected ENCODING_JSON`);
@@ -130,7 +132,7 @@ function freeze(value: unknown): unknown {
   return value;
 }
 
-function keyOf({ name, namespace }: Object$, parentNamespace: string): string {
+function keyOf({ name, namespace }: ObjectMessage, parentNamespace: string): string {
   return namespace === "" || namespace === parentNamespace ? name : `${namespace}/${name}`;
 }
 

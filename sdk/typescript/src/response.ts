@@ -7,7 +7,7 @@ import { InvalidResponse } from "./errors.js";
 import {
   type Dependency, DependencySchema, type DesiredObject, DesiredObjectSchema,
 } from "./gen/hookloop/hook/v1/desired_pb.js";
-import { Encoding } from "./gen/hookloop/hook/v1/object_pb.js";
+import { Encoding } from "./gen/hookloop/hook/v1/observed_pb.js";
 import { stringify } from "./json.js";
 
 /** The largest resyncAfterSeconds: ten years. */

@@ -22,7 +22,7 @@ import { ConditionStatus, EventType, type ResponseDetails, Severity } from "./ge
 import type { Dependency as DependencyMessage, DesiredObject } from "./gen/hookloop/hook/v1/desired_pb.js";
 import type { KeyPatch } from "./gen/hookloop/decorator/v1/decorator_pb.js";
 import { RelatedGroupSchema } from "./gen/hookloop/hook/v1/related_pb.js";
-import { type Object$, ObjectGroupSchema, ObjectSchema } from "./gen/hookloop/hook/v1/object_pb.js";
+import { ObjectGroupSchema, type ObservedObject, ObservedObjectSchema } from "./gen/hookloop/hook/v1/observed_pb.js";
 import type {
   AnyFunction, CustomizeFunction, CustomizeResponse, DecorateFunction, DecorateResponse, MapFinalizeFunction,
   MapFunction, MapResponse, Operation, SyncFunction, SyncResponse, TombstoneFunction, TombstoneResponse,
@@ -282,7 +282,7 @@ async function callShape<Fn>(
   return decodeResponse(shape, response);
 }
 
-function inputOf(objects: Objects, input: KubernetesObject | undefined): Object$ {
+function inputOf(objects: Objects, input: KubernetesObject | undefined): ObservedObject {
   if (!input) {
     throw new Error(`${String(objects)}: got one object, expected the parent and the input`);
   }
@@ -293,8 +293,8 @@ function inputOf(objects: Objects, input: KubernetesObject | undefined): Object$
  * Returns observed objects by kind, with a group for each declared kind. Adds their kinds to
  * declared.
  */
-function groupsOf(declared: Map<string, boolean>, objects: readonly KubernetesObject[]): Map<string, Object$[]> {
-  const groups = new Map<string, Object$[]>([...declared.keys()].map((kind) => [kind, []]));
+function groupsOf(declared: Map<string, boolean>, objects: readonly KubernetesObject[]): Map<string, ObservedObject[]> {
+  const groups = new Map<string, ObservedObject[]>([...declared.keys()].map((kind) => [kind, []]));
   for (const found of objects) {
     const kind = key(found.kind, found.apiVersion);
     groups.set(kind, [...(groups.get(kind) ?? []), message(found)]);
@@ -304,7 +304,7 @@ function groupsOf(declared: Map<string, boolean>, objects: readonly KubernetesOb
 }
 
 /** Returns the map key of an input: Kind.group/namespace/name. */
-function mapKeyOf({ apiVersion, kind, namespace, name }: Object$): string {
+function mapKeyOf({ apiVersion, kind, namespace, name }: ObservedObject): string {
   const [group, version] = apiVersion.split("/");
   return [version === undefined ? kind : `${kind}.${group}`, namespace, name].filter(Boolean).join("/");
 }
@@ -318,14 +318,15 @@ function split(name: string): [string, string] {
   return [name.slice(0, dot), name.slice(dot + 1)];
 }
 
-function message(value: object): Object$ {
+function message(value: object): ObservedObject {
   const { apiVersion, kind, metadata } = value as Partial<KubernetesObject>;
   if (!apiVersion || !kind || !metadata?.name) {
     const got = `apiVersion ${apiVersion}, kind ${kind} and metadata.name ${metadata?.name}`;
     throw new Error(`got an object with ${got}, expected all three`);
   }
   const body = new TextEncoder().encode(stringify(value));
-  return create(ObjectSchema, { apiVersion, kind, name: metadata.name, namespace: metadata.namespace ?? "", body });
+  const { name, namespace = "" } = metadata;
+  return create(ObservedObjectSchema, { apiVersion, kind, name, namespace, body });
 }
 
 const SEVERITIES: Readonly<Record<Severity, string>> = {

@@ -3,9 +3,9 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { CacheMeter } from "../src/cachestats.js";
 import { Decoded } from "../src/decoded.js";
-import { ObjectSchema, type Object$ } from "../src/gen/hookloop/hook/v1/object_pb.js";
+import { ObservedObjectSchema, type ObservedObject } from "../src/gen/hookloop/hook/v1/observed_pb.js";
 
-const message = (bytes: number): Object$ => create(ObjectSchema, { body: new Uint8Array(bytes) });
+const message = (bytes: number): ObservedObject => create(ObservedObjectSchema, { body: new Uint8Array(bytes) });
 
 test("objects are metered, and at most the limit", () => {
   const meter = new CacheMeter();

@@ -9,7 +9,7 @@ import {
   SyncResponseSchema,
 } from "../src/gen/hookloop/composite/v1/composite_pb.js";
 import { DesiredObjectSchema } from "../src/gen/hookloop/hook/v1/desired_pb.js";
-import { type Object$, ObjectSchema } from "../src/gen/hookloop/hook/v1/object_pb.js";
+import { type ObservedObject, ObservedObjectSchema } from "../src/gen/hookloop/hook/v1/observed_pb.js";
 import {
   type Answer, type CallSchema, Capability, EngineMessageSchema, type HookMessage, HookMessageSchema, type PieceSchema,
 } from "../src/gen/hookloop/stream/v1/stream_pb.js";
@@ -24,7 +24,7 @@ export const CAPABILITIES = [
 /** An entry of a set. */
 export interface Entry {
   slot: number;
-  object: Object$;
+  object: ObservedObject;
 }
 
 type Message = NonNullable<MessageInitShape<typeof EngineMessageSchema>["message"]>;
@@ -46,8 +46,8 @@ function listDigest(items: readonly Uint8Array[]): Buffer {
   return sum(items.map((item, index) => sha(index > 0 ? sha(items[index - 1]!) : Buffer.alloc(16), sha(item))));
 }
 
-function bytes(object: Object$): Uint8Array {
-  return toBinary(ObjectSchema, object);
+function bytes(object: ObservedObject): Uint8Array {
+  return toBinary(ObservedObjectSchema, object);
 }
 
 function nameOf({ slot, object }: Entry): string {

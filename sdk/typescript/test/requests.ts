@@ -6,7 +6,7 @@ import {
   CompositeHookService, SyncRequestSchema,
 } from "../src/gen/hookloop/composite/v1/composite_pb.js";
 import { SyncRequestSchema as DecorateRequestSchema } from "../src/gen/hookloop/decorator/v1/decorator_pb.js";
-import { type Object$, ObjectSchema } from "../src/gen/hookloop/hook/v1/object_pb.js";
+import { type ObservedObject, ObservedObjectSchema } from "../src/gen/hookloop/hook/v1/observed_pb.js";
 import type { Hook } from "../src/hooks.js";
 import { Server } from "../src/server.js";
 
@@ -14,11 +14,11 @@ import { Server } from "../src/server.js";
 export const BIG = 2n ** 53n + 1n;
 
 /** Returns an observed object with a large integer. */
-export function object(apiVersion: string, kind: string, namespace: string, name: string, more = ""): Object$ {
+export function object(apiVersion: string, kind: string, namespace: string, name: string, more = ""): ObservedObject {
   const metadata = JSON.stringify(namespace ? { name, namespace } : { name });
   const fields = `"spec":{"n":${BIG}}${more && `,"more":"${more}"`}`;
   const body = `{"apiVersion":"${apiVersion}","kind":"${kind}","metadata":${metadata},${fields}}`;
-  return create(ObjectSchema, { apiVersion, kind, namespace, name, body: new TextEncoder().encode(body) });
+  return create(ObservedObjectSchema, { apiVersion, kind, namespace, name, body: new TextEncoder().encode(body) });
 }
 
 /**

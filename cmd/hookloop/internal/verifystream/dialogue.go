@@ -143,7 +143,7 @@ func readObjects() (map[string]*object, error) {
 		return nil, err
 	}
 	for name, o := range objects {
-		m := &hookv1.Object{}
+		m := &hookv1.ObservedObject{}
 		body, _ := o.Object["body"].(string)
 		rest := map[string]any{}
 		for key, value := range o.Object {

@@ -78,7 +78,7 @@ func (m *model) call(c *streamv1.Call) string {
 			return "REASON_UNKNOWN_OBJECT"
 		}
 		sent[string(hashOf(data))] = data
-		o := &hookv1.Object{}
+		o := &hookv1.ObservedObject{}
 		if err := proto.Unmarshal(data, o); err != nil {
 			m.t.Fatal(err)
 		}

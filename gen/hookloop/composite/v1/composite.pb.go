@@ -28,9 +28,9 @@ const (
 type SyncRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The CompositeController.
-	Controller *v1.Object `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
+	Controller *v1.ObservedObject `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
 	// The parent.
-	Parent *v1.Object `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"`
+	Parent *v1.ObservedObject `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"`
 	// The parent's children: one group for each kind that the controller declares, in that order.
 	Children []*v1.ObjectGroup `protobuf:"bytes,3,rep,name=children,proto3" json:"children,omitempty"`
 	// The related objects: one group for each name of rules, and one for each resource of rules
@@ -71,14 +71,14 @@ func (*SyncRequest) Descriptor() ([]byte, []int) {
 	return file_hookloop_composite_v1_composite_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *SyncRequest) GetController() *v1.Object {
+func (x *SyncRequest) GetController() *v1.ObservedObject {
 	if x != nil {
 		return x.Controller
 	}
 	return nil
 }
 
-func (x *SyncRequest) GetParent() *v1.Object {
+func (x *SyncRequest) GetParent() *v1.ObservedObject {
 	if x != nil {
 		return x.Parent
 	}
@@ -168,9 +168,9 @@ func (x *SyncResponse) GetDetails() *v1.ResponseDetails {
 type FinalizeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The CompositeController.
-	Controller *v1.Object `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
+	Controller *v1.ObservedObject `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
 	// The parent. Its metadata.deletionTimestamp is set.
-	Parent *v1.Object `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"`
+	Parent *v1.ObservedObject `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"`
 	// The parent's children, as in SyncRequest.children.
 	Children []*v1.ObjectGroup `protobuf:"bytes,3,rep,name=children,proto3" json:"children,omitempty"`
 	// The related objects, as in SyncRequest.related.
@@ -209,14 +209,14 @@ func (*FinalizeRequest) Descriptor() ([]byte, []int) {
 	return file_hookloop_composite_v1_composite_proto_rawDescGZIP(), []int{2}
 }
 
-func (x *FinalizeRequest) GetController() *v1.Object {
+func (x *FinalizeRequest) GetController() *v1.ObservedObject {
 	if x != nil {
 		return x.Controller
 	}
 	return nil
 }
 
-func (x *FinalizeRequest) GetParent() *v1.Object {
+func (x *FinalizeRequest) GetParent() *v1.ObservedObject {
 	if x != nil {
 		return x.Parent
 	}
@@ -315,9 +315,9 @@ func (x *FinalizeResponse) GetFinalized() bool {
 type CustomizeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The CompositeController.
-	Controller *v1.Object `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
+	Controller *v1.ObservedObject `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
 	// The parent.
-	Parent        *v1.Object `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"`
+	Parent        *v1.ObservedObject `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -352,14 +352,14 @@ func (*CustomizeRequest) Descriptor() ([]byte, []int) {
 	return file_hookloop_composite_v1_composite_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *CustomizeRequest) GetController() *v1.Object {
+func (x *CustomizeRequest) GetController() *v1.ObservedObject {
 	if x != nil {
 		return x.Controller
 	}
 	return nil
 }
 
-func (x *CustomizeRequest) GetParent() *v1.Object {
+func (x *CustomizeRequest) GetParent() *v1.ObservedObject {
 	if x != nil {
 		return x.Parent
 	}
@@ -416,24 +416,24 @@ var File_hookloop_composite_v1_composite_proto protoreflect.FileDescriptor
 
 const file_hookloop_composite_v1_composite_proto_rawDesc = "" +
 	"\n" +
-	"%hookloop/composite/v1/composite.proto\x12\x15hookloop.composite.v1\x1a\x1ehookloop/hook/v1/desired.proto\x1a\x1dhookloop/hook/v1/object.proto\x1a\x1ehookloop/hook/v1/related.proto\x1a\x1fhookloop/hook/v1/response.proto\"\xee\x01\n" +
-	"\vSyncRequest\x128\n" +
+	"%hookloop/composite/v1/composite.proto\x12\x15hookloop.composite.v1\x1a\x1ehookloop/hook/v1/desired.proto\x1a\x1fhookloop/hook/v1/observed.proto\x1a\x1ehookloop/hook/v1/related.proto\x1a\x1fhookloop/hook/v1/response.proto\"\xfe\x01\n" +
+	"\vSyncRequest\x12@\n" +
 	"\n" +
-	"controller\x18\x01 \x01(\v2\x18.hookloop.hook.v1.ObjectR\n" +
-	"controller\x120\n" +
-	"\x06parent\x18\x02 \x01(\v2\x18.hookloop.hook.v1.ObjectR\x06parent\x129\n" +
+	"controller\x18\x01 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\n" +
+	"controller\x128\n" +
+	"\x06parent\x18\x02 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x06parent\x129\n" +
 	"\bchildren\x18\x03 \x03(\v2\x1d.hookloop.hook.v1.ObjectGroupR\bchildren\x128\n" +
 	"\arelated\x18\x04 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\"\xb0\x01\n" +
 	"\fSyncResponse\x12\x1b\n" +
 	"\x06status\x18\x01 \x01(\fH\x00R\x06status\x88\x01\x01\x12;\n" +
 	"\bchildren\x18\x02 \x03(\v2\x1f.hookloop.hook.v1.DesiredObjectR\bchildren\x12;\n" +
 	"\adetails\x18\x03 \x01(\v2!.hookloop.hook.v1.ResponseDetailsR\adetailsB\t\n" +
-	"\a_status\"\xf2\x01\n" +
-	"\x0fFinalizeRequest\x128\n" +
+	"\a_status\"\x82\x02\n" +
+	"\x0fFinalizeRequest\x12@\n" +
 	"\n" +
-	"controller\x18\x01 \x01(\v2\x18.hookloop.hook.v1.ObjectR\n" +
-	"controller\x120\n" +
-	"\x06parent\x18\x02 \x01(\v2\x18.hookloop.hook.v1.ObjectR\x06parent\x129\n" +
+	"controller\x18\x01 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\n" +
+	"controller\x128\n" +
+	"\x06parent\x18\x02 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x06parent\x129\n" +
 	"\bchildren\x18\x03 \x03(\v2\x1d.hookloop.hook.v1.ObjectGroupR\bchildren\x128\n" +
 	"\arelated\x18\x04 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\"\xd2\x01\n" +
 	"\x10FinalizeResponse\x12\x1b\n" +
@@ -441,18 +441,19 @@ const file_hookloop_composite_v1_composite_proto_rawDesc = "" +
 	"\bchildren\x18\x02 \x03(\v2\x1f.hookloop.hook.v1.DesiredObjectR\bchildren\x12;\n" +
 	"\adetails\x18\x03 \x01(\v2!.hookloop.hook.v1.ResponseDetailsR\adetails\x12\x1c\n" +
 	"\tfinalized\x18\x04 \x01(\bR\tfinalizedB\t\n" +
-	"\a_status\"~\n" +
-	"\x10CustomizeRequest\x128\n" +
+	"\a_status\"\x8e\x01\n" +
+	"\x10CustomizeRequest\x12@\n" +
 	"\n" +
-	"controller\x18\x01 \x01(\v2\x18.hookloop.hook.v1.ObjectR\n" +
-	"controller\x120\n" +
-	"\x06parent\x18\x02 \x01(\v2\x18.hookloop.hook.v1.ObjectR\x06parent\"g\n" +
+	"controller\x18\x01 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\n" +
+	"controller\x128\n" +
+	"\x06parent\x18\x02 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x06parent\"g\n" +
 	"\x11CustomizeResponse\x12R\n" +
 	"\x11related_resources\x18\x01 \x03(\v2%.hookloop.hook.v1.RelatedResourceRuleR\x10relatedResources2\xa4\x02\n" +
 	"\x14CompositeHookService\x12O\n" +
 	"\x04Sync\x12\".hookloop.composite.v1.SyncRequest\x1a#.hookloop.composite.v1.SyncResponse\x12[\n" +
 	"\bFinalize\x12&.hookloop.composite.v1.FinalizeRequest\x1a'.hookloop.composite.v1.FinalizeResponse\x12^\n" +
-	"\tCustomize\x12'.hookloop.composite.v1.CustomizeRequest\x1a(.hookloop.composite.v1.CustomizeResponseBVZTgithub.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1;compositev1b\x06proto3"
+	"\tCustomize\x12'.hookloop.composite.v1.CustomizeRequest\x1a(.hookloop.composite.v1.CustomizeResponseB\xe2\x01\n" +
+	"\x1fio.github.hookloop.composite.v1B\x0eCompositeProtoP\x01ZBgithub.com/hookloop/hookloop/gen/hookloop/composite/v1;compositev1\xaa\x02\x15Hookloop.Composite.V1\xca\x02\x15Hookloop\\Composite\\V1\xe2\x02\x1eHookloop\\Composite\\V1\\Metadata\xea\x02\x17Hookloop::Composite::V1b\x06proto3"
 
 var (
 	file_hookloop_composite_v1_composite_proto_rawDescOnce sync.Once
@@ -474,7 +475,7 @@ var file_hookloop_composite_v1_composite_proto_goTypes = []any{
 	(*FinalizeResponse)(nil),       // 3: hookloop.composite.v1.FinalizeResponse
 	(*CustomizeRequest)(nil),       // 4: hookloop.composite.v1.CustomizeRequest
 	(*CustomizeResponse)(nil),      // 5: hookloop.composite.v1.CustomizeResponse
-	(*v1.Object)(nil),              // 6: hookloop.hook.v1.Object
+	(*v1.ObservedObject)(nil),      // 6: hookloop.hook.v1.ObservedObject
 	(*v1.ObjectGroup)(nil),         // 7: hookloop.hook.v1.ObjectGroup
 	(*v1.RelatedGroup)(nil),        // 8: hookloop.hook.v1.RelatedGroup
 	(*v1.DesiredObject)(nil),       // 9: hookloop.hook.v1.DesiredObject
@@ -482,20 +483,20 @@ var file_hookloop_composite_v1_composite_proto_goTypes = []any{
 	(*v1.RelatedResourceRule)(nil), // 11: hookloop.hook.v1.RelatedResourceRule
 }
 var file_hookloop_composite_v1_composite_proto_depIdxs = []int32{
-	6,  // 0: hookloop.composite.v1.SyncRequest.controller:type_name -> hookloop.hook.v1.Object
-	6,  // 1: hookloop.composite.v1.SyncRequest.parent:type_name -> hookloop.hook.v1.Object
+	6,  // 0: hookloop.composite.v1.SyncRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
+	6,  // 1: hookloop.composite.v1.SyncRequest.parent:type_name -> hookloop.hook.v1.ObservedObject
 	7,  // 2: hookloop.composite.v1.SyncRequest.children:type_name -> hookloop.hook.v1.ObjectGroup
 	8,  // 3: hookloop.composite.v1.SyncRequest.related:type_name -> hookloop.hook.v1.RelatedGroup
 	9,  // 4: hookloop.composite.v1.SyncResponse.children:type_name -> hookloop.hook.v1.DesiredObject
 	10, // 5: hookloop.composite.v1.SyncResponse.details:type_name -> hookloop.hook.v1.ResponseDetails
-	6,  // 6: hookloop.composite.v1.FinalizeRequest.controller:type_name -> hookloop.hook.v1.Object
-	6,  // 7: hookloop.composite.v1.FinalizeRequest.parent:type_name -> hookloop.hook.v1.Object
+	6,  // 6: hookloop.composite.v1.FinalizeRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
+	6,  // 7: hookloop.composite.v1.FinalizeRequest.parent:type_name -> hookloop.hook.v1.ObservedObject
 	7,  // 8: hookloop.composite.v1.FinalizeRequest.children:type_name -> hookloop.hook.v1.ObjectGroup
 	8,  // 9: hookloop.composite.v1.FinalizeRequest.related:type_name -> hookloop.hook.v1.RelatedGroup
 	9,  // 10: hookloop.composite.v1.FinalizeResponse.children:type_name -> hookloop.hook.v1.DesiredObject
 	10, // 11: hookloop.composite.v1.FinalizeResponse.details:type_name -> hookloop.hook.v1.ResponseDetails
-	6,  // 12: hookloop.composite.v1.CustomizeRequest.controller:type_name -> hookloop.hook.v1.Object
-	6,  // 13: hookloop.composite.v1.CustomizeRequest.parent:type_name -> hookloop.hook.v1.Object
+	6,  // 12: hookloop.composite.v1.CustomizeRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
+	6,  // 13: hookloop.composite.v1.CustomizeRequest.parent:type_name -> hookloop.hook.v1.ObservedObject
 	11, // 14: hookloop.composite.v1.CustomizeResponse.related_resources:type_name -> hookloop.hook.v1.RelatedResourceRule
 	0,  // 15: hookloop.composite.v1.CompositeHookService.Sync:input_type -> hookloop.composite.v1.SyncRequest
 	2,  // 16: hookloop.composite.v1.CompositeHookService.Finalize:input_type -> hookloop.composite.v1.FinalizeRequest

@@ -28,9 +28,9 @@ const (
 type SyncRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The DecoratorController.
-	Controller *v1.Object `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
+	Controller *v1.ObservedObject `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
 	// The decorated object.
-	Object *v1.Object `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
+	Object *v1.ObservedObject `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
 	// The attachments that this controller created for the object: one group for each kind that the
 	// controller declares, in that order.
 	Attachments []*v1.ObjectGroup `protobuf:"bytes,3,rep,name=attachments,proto3" json:"attachments,omitempty"`
@@ -72,14 +72,14 @@ func (*SyncRequest) Descriptor() ([]byte, []int) {
 	return file_hookloop_decorator_v1_decorator_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *SyncRequest) GetController() *v1.Object {
+func (x *SyncRequest) GetController() *v1.ObservedObject {
 	if x != nil {
 		return x.Controller
 	}
 	return nil
 }
 
-func (x *SyncRequest) GetObject() *v1.Object {
+func (x *SyncRequest) GetObject() *v1.ObservedObject {
 	if x != nil {
 		return x.Object
 	}
@@ -244,9 +244,9 @@ func (x *KeyPatch) GetRemove() []string {
 type FinalizeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The DecoratorController.
-	Controller *v1.Object `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
+	Controller *v1.ObservedObject `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
 	// The decorated object. Its metadata.deletionTimestamp is set only if it is being deleted.
-	Object *v1.Object `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
+	Object *v1.ObservedObject `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
 	// The attachments, as in SyncRequest.attachments.
 	Attachments []*v1.ObjectGroup `protobuf:"bytes,3,rep,name=attachments,proto3" json:"attachments,omitempty"`
 	// The related objects, as in SyncRequest.related.
@@ -285,14 +285,14 @@ func (*FinalizeRequest) Descriptor() ([]byte, []int) {
 	return file_hookloop_decorator_v1_decorator_proto_rawDescGZIP(), []int{3}
 }
 
-func (x *FinalizeRequest) GetController() *v1.Object {
+func (x *FinalizeRequest) GetController() *v1.ObservedObject {
 	if x != nil {
 		return x.Controller
 	}
 	return nil
 }
 
-func (x *FinalizeRequest) GetObject() *v1.Object {
+func (x *FinalizeRequest) GetObject() *v1.ObservedObject {
 	if x != nil {
 		return x.Object
 	}
@@ -410,9 +410,9 @@ func (x *FinalizeResponse) GetFinalized() bool {
 type CustomizeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The DecoratorController.
-	Controller *v1.Object `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
+	Controller *v1.ObservedObject `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
 	// The decorated object.
-	Object        *v1.Object `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
+	Object        *v1.ObservedObject `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -447,14 +447,14 @@ func (*CustomizeRequest) Descriptor() ([]byte, []int) {
 	return file_hookloop_decorator_v1_decorator_proto_rawDescGZIP(), []int{5}
 }
 
-func (x *CustomizeRequest) GetController() *v1.Object {
+func (x *CustomizeRequest) GetController() *v1.ObservedObject {
 	if x != nil {
 		return x.Controller
 	}
 	return nil
 }
 
-func (x *CustomizeRequest) GetObject() *v1.Object {
+func (x *CustomizeRequest) GetObject() *v1.ObservedObject {
 	if x != nil {
 		return x.Object
 	}
@@ -511,12 +511,12 @@ var File_hookloop_decorator_v1_decorator_proto protoreflect.FileDescriptor
 
 const file_hookloop_decorator_v1_decorator_proto_rawDesc = "" +
 	"\n" +
-	"%hookloop/decorator/v1/decorator.proto\x12\x15hookloop.decorator.v1\x1a\x1ehookloop/hook/v1/desired.proto\x1a\x1dhookloop/hook/v1/object.proto\x1a\x1ehookloop/hook/v1/related.proto\x1a\x1fhookloop/hook/v1/response.proto\"\xf4\x01\n" +
-	"\vSyncRequest\x128\n" +
+	"%hookloop/decorator/v1/decorator.proto\x12\x15hookloop.decorator.v1\x1a\x1ehookloop/hook/v1/desired.proto\x1a\x1fhookloop/hook/v1/observed.proto\x1a\x1ehookloop/hook/v1/related.proto\x1a\x1fhookloop/hook/v1/response.proto\"\x84\x02\n" +
+	"\vSyncRequest\x12@\n" +
 	"\n" +
-	"controller\x18\x01 \x01(\v2\x18.hookloop.hook.v1.ObjectR\n" +
-	"controller\x120\n" +
-	"\x06object\x18\x02 \x01(\v2\x18.hookloop.hook.v1.ObjectR\x06object\x12?\n" +
+	"controller\x18\x01 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\n" +
+	"controller\x128\n" +
+	"\x06object\x18\x02 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x06object\x12?\n" +
 	"\vattachments\x18\x03 \x03(\v2\x1d.hookloop.hook.v1.ObjectGroupR\vattachments\x128\n" +
 	"\arelated\x18\x04 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\"\xb2\x02\n" +
 	"\fSyncResponse\x12\x1b\n" +
@@ -531,12 +531,12 @@ const file_hookloop_decorator_v1_decorator_proto_rawDesc = "" +
 	"\x06remove\x18\x02 \x03(\tR\x06remove\x1a6\n" +
 	"\bSetEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xf8\x01\n" +
-	"\x0fFinalizeRequest\x128\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x88\x02\n" +
+	"\x0fFinalizeRequest\x12@\n" +
 	"\n" +
-	"controller\x18\x01 \x01(\v2\x18.hookloop.hook.v1.ObjectR\n" +
-	"controller\x120\n" +
-	"\x06object\x18\x02 \x01(\v2\x18.hookloop.hook.v1.ObjectR\x06object\x12?\n" +
+	"controller\x18\x01 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\n" +
+	"controller\x128\n" +
+	"\x06object\x18\x02 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x06object\x12?\n" +
 	"\vattachments\x18\x03 \x03(\v2\x1d.hookloop.hook.v1.ObjectGroupR\vattachments\x128\n" +
 	"\arelated\x18\x04 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\"\xd4\x02\n" +
 	"\x10FinalizeResponse\x12\x1b\n" +
@@ -546,18 +546,19 @@ const file_hookloop_decorator_v1_decorator_proto_rawDesc = "" +
 	"\x06labels\x18\x04 \x01(\v2\x1f.hookloop.decorator.v1.KeyPatchR\x06labels\x12A\n" +
 	"\vannotations\x18\x05 \x01(\v2\x1f.hookloop.decorator.v1.KeyPatchR\vannotations\x12\x1c\n" +
 	"\tfinalized\x18\x06 \x01(\bR\tfinalizedB\t\n" +
-	"\a_status\"~\n" +
-	"\x10CustomizeRequest\x128\n" +
+	"\a_status\"\x8e\x01\n" +
+	"\x10CustomizeRequest\x12@\n" +
 	"\n" +
-	"controller\x18\x01 \x01(\v2\x18.hookloop.hook.v1.ObjectR\n" +
-	"controller\x120\n" +
-	"\x06object\x18\x02 \x01(\v2\x18.hookloop.hook.v1.ObjectR\x06object\"g\n" +
+	"controller\x18\x01 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\n" +
+	"controller\x128\n" +
+	"\x06object\x18\x02 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x06object\"g\n" +
 	"\x11CustomizeResponse\x12R\n" +
 	"\x11related_resources\x18\x01 \x03(\v2%.hookloop.hook.v1.RelatedResourceRuleR\x10relatedResources2\xa4\x02\n" +
 	"\x14DecoratorHookService\x12O\n" +
 	"\x04Sync\x12\".hookloop.decorator.v1.SyncRequest\x1a#.hookloop.decorator.v1.SyncResponse\x12[\n" +
 	"\bFinalize\x12&.hookloop.decorator.v1.FinalizeRequest\x1a'.hookloop.decorator.v1.FinalizeResponse\x12^\n" +
-	"\tCustomize\x12'.hookloop.decorator.v1.CustomizeRequest\x1a(.hookloop.decorator.v1.CustomizeResponseBVZTgithub.com/hookloop/hookloop/internal/protocol/gen/hookloop/decorator/v1;decoratorv1b\x06proto3"
+	"\tCustomize\x12'.hookloop.decorator.v1.CustomizeRequest\x1a(.hookloop.decorator.v1.CustomizeResponseB\xe2\x01\n" +
+	"\x1fio.github.hookloop.decorator.v1B\x0eDecoratorProtoP\x01ZBgithub.com/hookloop/hookloop/gen/hookloop/decorator/v1;decoratorv1\xaa\x02\x15Hookloop.Decorator.V1\xca\x02\x15Hookloop\\Decorator\\V1\xe2\x02\x1eHookloop\\Decorator\\V1\\Metadata\xea\x02\x17Hookloop::Decorator::V1b\x06proto3"
 
 var (
 	file_hookloop_decorator_v1_decorator_proto_rawDescOnce sync.Once
@@ -581,7 +582,7 @@ var file_hookloop_decorator_v1_decorator_proto_goTypes = []any{
 	(*CustomizeRequest)(nil),       // 5: hookloop.decorator.v1.CustomizeRequest
 	(*CustomizeResponse)(nil),      // 6: hookloop.decorator.v1.CustomizeResponse
 	nil,                            // 7: hookloop.decorator.v1.KeyPatch.SetEntry
-	(*v1.Object)(nil),              // 8: hookloop.hook.v1.Object
+	(*v1.ObservedObject)(nil),      // 8: hookloop.hook.v1.ObservedObject
 	(*v1.ObjectGroup)(nil),         // 9: hookloop.hook.v1.ObjectGroup
 	(*v1.RelatedGroup)(nil),        // 10: hookloop.hook.v1.RelatedGroup
 	(*v1.DesiredObject)(nil),       // 11: hookloop.hook.v1.DesiredObject
@@ -589,8 +590,8 @@ var file_hookloop_decorator_v1_decorator_proto_goTypes = []any{
 	(*v1.RelatedResourceRule)(nil), // 13: hookloop.hook.v1.RelatedResourceRule
 }
 var file_hookloop_decorator_v1_decorator_proto_depIdxs = []int32{
-	8,  // 0: hookloop.decorator.v1.SyncRequest.controller:type_name -> hookloop.hook.v1.Object
-	8,  // 1: hookloop.decorator.v1.SyncRequest.object:type_name -> hookloop.hook.v1.Object
+	8,  // 0: hookloop.decorator.v1.SyncRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
+	8,  // 1: hookloop.decorator.v1.SyncRequest.object:type_name -> hookloop.hook.v1.ObservedObject
 	9,  // 2: hookloop.decorator.v1.SyncRequest.attachments:type_name -> hookloop.hook.v1.ObjectGroup
 	10, // 3: hookloop.decorator.v1.SyncRequest.related:type_name -> hookloop.hook.v1.RelatedGroup
 	11, // 4: hookloop.decorator.v1.SyncResponse.attachments:type_name -> hookloop.hook.v1.DesiredObject
@@ -598,16 +599,16 @@ var file_hookloop_decorator_v1_decorator_proto_depIdxs = []int32{
 	2,  // 6: hookloop.decorator.v1.SyncResponse.labels:type_name -> hookloop.decorator.v1.KeyPatch
 	2,  // 7: hookloop.decorator.v1.SyncResponse.annotations:type_name -> hookloop.decorator.v1.KeyPatch
 	7,  // 8: hookloop.decorator.v1.KeyPatch.set:type_name -> hookloop.decorator.v1.KeyPatch.SetEntry
-	8,  // 9: hookloop.decorator.v1.FinalizeRequest.controller:type_name -> hookloop.hook.v1.Object
-	8,  // 10: hookloop.decorator.v1.FinalizeRequest.object:type_name -> hookloop.hook.v1.Object
+	8,  // 9: hookloop.decorator.v1.FinalizeRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
+	8,  // 10: hookloop.decorator.v1.FinalizeRequest.object:type_name -> hookloop.hook.v1.ObservedObject
 	9,  // 11: hookloop.decorator.v1.FinalizeRequest.attachments:type_name -> hookloop.hook.v1.ObjectGroup
 	10, // 12: hookloop.decorator.v1.FinalizeRequest.related:type_name -> hookloop.hook.v1.RelatedGroup
 	11, // 13: hookloop.decorator.v1.FinalizeResponse.attachments:type_name -> hookloop.hook.v1.DesiredObject
 	12, // 14: hookloop.decorator.v1.FinalizeResponse.details:type_name -> hookloop.hook.v1.ResponseDetails
 	2,  // 15: hookloop.decorator.v1.FinalizeResponse.labels:type_name -> hookloop.decorator.v1.KeyPatch
 	2,  // 16: hookloop.decorator.v1.FinalizeResponse.annotations:type_name -> hookloop.decorator.v1.KeyPatch
-	8,  // 17: hookloop.decorator.v1.CustomizeRequest.controller:type_name -> hookloop.hook.v1.Object
-	8,  // 18: hookloop.decorator.v1.CustomizeRequest.object:type_name -> hookloop.hook.v1.Object
+	8,  // 17: hookloop.decorator.v1.CustomizeRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
+	8,  // 18: hookloop.decorator.v1.CustomizeRequest.object:type_name -> hookloop.hook.v1.ObservedObject
 	13, // 19: hookloop.decorator.v1.CustomizeResponse.related_resources:type_name -> hookloop.hook.v1.RelatedResourceRule
 	0,  // 20: hookloop.decorator.v1.DecoratorHookService.Sync:input_type -> hookloop.decorator.v1.SyncRequest
 	3,  // 21: hookloop.decorator.v1.DecoratorHookService.Finalize:input_type -> hookloop.decorator.v1.FinalizeRequest

@@ -100,9 +100,9 @@ func (x *DesiredObject) GetDependsOn() []*Dependency {
 // Dependency names another desired object that must exist and be ready first.
 type Dependency struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The other object's API version, as in Object.api_version. Required.
+	// The other object's API version, as in ObservedObject.api_version. Required.
 	ApiVersion string `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
-	// The other object's kind, as in Object.kind. Required.
+	// The other object's kind, as in ObservedObject.kind. Required.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The other object's namespace. Empty means the parent's.
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -184,7 +184,7 @@ var File_hookloop_hook_v1_desired_proto protoreflect.FileDescriptor
 
 const file_hookloop_hook_v1_desired_proto_rawDesc = "" +
 	"\n" +
-	"\x1ehookloop/hook/v1/desired.proto\x12\x10hookloop.hook.v1\x1a\x1dhookloop/hook/v1/object.proto\"\xbd\x01\n" +
+	"\x1ehookloop/hook/v1/desired.proto\x12\x10hookloop.hook.v1\x1a\x1fhookloop/hook/v1/observed.proto\"\xbd\x01\n" +
 	"\rDesiredObject\x126\n" +
 	"\bencoding\x18\x01 \x01(\x0e2\x1a.hookloop.hook.v1.EncodingR\bencoding\x12\x12\n" +
 	"\x04body\x18\x02 \x01(\fR\x04body\x12\x19\n" +
@@ -199,7 +199,8 @@ const file_hookloop_hook_v1_desired_proto_rawDesc = "" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1c\n" +
 	"\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x04 \x01(\tR\x04name\x12\x1c\n" +
-	"\tcondition\x18\x05 \x01(\tR\tconditionBLZJgithub.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1;hookv1b\x06proto3"
+	"\tcondition\x18\x05 \x01(\tR\tconditionB\xbd\x01\n" +
+	"\x1aio.github.hookloop.hook.v1B\fDesiredProtoP\x01Z8github.com/hookloop/hookloop/gen/hookloop/hook/v1;hookv1\xaa\x02\x10Hookloop.Hook.V1\xca\x02\x10Hookloop\\Hook\\V1\xe2\x02\x19Hookloop\\Hook\\V1\\Metadata\xea\x02\x12Hookloop::Hook::V1b\x06proto3"
 
 var (
 	file_hookloop_hook_v1_desired_proto_rawDescOnce sync.Once
@@ -234,7 +235,7 @@ func file_hookloop_hook_v1_desired_proto_init() {
 	if File_hookloop_hook_v1_desired_proto != nil {
 		return
 	}
-	file_hookloop_hook_v1_object_proto_init()
+	file_hookloop_hook_v1_observed_proto_init()
 	file_hookloop_hook_v1_desired_proto_msgTypes[0].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -90,7 +90,7 @@ func (LabelSelectorRequirement_Operator) EnumDescriptor() ([]byte, []int) {
 // Hookloop rejects a rule that breaks this.
 type RelatedResourceRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The API version of the resource, as in Object.api_version. Required.
+	// The API version of the resource, as in ObservedObject.api_version. Required.
 	ApiVersion string `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
 	// The resource, plural and in lower case, as in its URL: "configmaps". Required.
 	Resource string `protobuf:"bytes,2,opt,name=resource,proto3" json:"resource,omitempty"`
@@ -317,9 +317,9 @@ func (x *LabelSelectorRequirement) GetValues() []string {
 // is new in the last response has no group yet.
 type RelatedGroup struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The API version of the resource, as in Object.api_version.
+	// The API version of the resource, as in ObservedObject.api_version.
 	ApiVersion string `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
-	// The kind of the objects, as in Object.kind. Empty if the result is not_found.
+	// The kind of the objects, as in ObservedObject.kind. Empty if the result is not_found.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The resource, as in RelatedResourceRule.resource.
 	Resource string `protobuf:"bytes,3,opt,name=resource,proto3" json:"resource,omitempty"`
@@ -459,7 +459,7 @@ func (*RelatedGroup_Error) isRelatedGroup_Result() {}
 type RelatedItems struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The objects, ordered by namespace and name.
-	Objects       []*Object `protobuf:"bytes,1,rep,name=objects,proto3" json:"objects,omitempty"`
+	Objects       []*ObservedObject `protobuf:"bytes,1,rep,name=objects,proto3" json:"objects,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -494,7 +494,7 @@ func (*RelatedItems) Descriptor() ([]byte, []int) {
 	return file_hookloop_hook_v1_related_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *RelatedItems) GetObjects() []*Object {
+func (x *RelatedItems) GetObjects() []*ObservedObject {
 	if x != nil {
 		return x.Objects
 	}
@@ -552,7 +552,7 @@ var File_hookloop_hook_v1_related_proto protoreflect.FileDescriptor
 
 const file_hookloop_hook_v1_related_proto_rawDesc = "" +
 	"\n" +
-	"\x1ehookloop/hook/v1/related.proto\x12\x10hookloop.hook.v1\x1a\x17google/rpc/status.proto\x1a\x1dhookloop/hook/v1/object.proto\"\xb2\x02\n" +
+	"\x1ehookloop/hook/v1/related.proto\x12\x10hookloop.hook.v1\x1a\x17google/rpc/status.proto\x1a\x1fhookloop/hook/v1/observed.proto\"\xb2\x02\n" +
 	"\x13RelatedResourceRule\x12\x1f\n" +
 	"\vapi_version\x18\x01 \x01(\tR\n" +
 	"apiVersion\x12\x1a\n" +
@@ -587,11 +587,12 @@ const file_hookloop_hook_v1_related_proto_rawDesc = "" +
 	"\x05items\x18\x05 \x01(\v2\x1e.hookloop.hook.v1.RelatedItemsH\x00R\x05items\x12@\n" +
 	"\tnot_found\x18\x06 \x01(\v2!.hookloop.hook.v1.RelatedNotFoundH\x00R\bnotFound\x12*\n" +
 	"\x05error\x18\a \x01(\v2\x12.google.rpc.StatusH\x00R\x05errorB\b\n" +
-	"\x06result\"B\n" +
-	"\fRelatedItems\x122\n" +
-	"\aobjects\x18\x01 \x03(\v2\x18.hookloop.hook.v1.ObjectR\aobjects\"+\n" +
+	"\x06result\"J\n" +
+	"\fRelatedItems\x12:\n" +
+	"\aobjects\x18\x01 \x03(\v2 .hookloop.hook.v1.ObservedObjectR\aobjects\"+\n" +
 	"\x0fRelatedNotFound\x12\x18\n" +
-	"\amessage\x18\x01 \x01(\tR\amessageBLZJgithub.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1;hookv1b\x06proto3"
+	"\amessage\x18\x01 \x01(\tR\amessageB\xbd\x01\n" +
+	"\x1aio.github.hookloop.hook.v1B\fRelatedProtoP\x01Z8github.com/hookloop/hookloop/gen/hookloop/hook/v1;hookv1\xaa\x02\x10Hookloop.Hook.V1\xca\x02\x10Hookloop\\Hook\\V1\xe2\x02\x19Hookloop\\Hook\\V1\\Metadata\xea\x02\x12Hookloop::Hook::V1b\x06proto3"
 
 var (
 	file_hookloop_hook_v1_related_proto_rawDescOnce sync.Once
@@ -617,7 +618,7 @@ var file_hookloop_hook_v1_related_proto_goTypes = []any{
 	(*RelatedNotFound)(nil),                // 6: hookloop.hook.v1.RelatedNotFound
 	nil,                                    // 7: hookloop.hook.v1.LabelSelector.MatchLabelsEntry
 	(*status.Status)(nil),                  // 8: google.rpc.Status
-	(*Object)(nil),                         // 9: hookloop.hook.v1.Object
+	(*ObservedObject)(nil),                 // 9: hookloop.hook.v1.ObservedObject
 }
 var file_hookloop_hook_v1_related_proto_depIdxs = []int32{
 	2, // 0: hookloop.hook.v1.RelatedResourceRule.label_selector:type_name -> hookloop.hook.v1.LabelSelector
@@ -628,7 +629,7 @@ var file_hookloop_hook_v1_related_proto_depIdxs = []int32{
 	5, // 5: hookloop.hook.v1.RelatedGroup.items:type_name -> hookloop.hook.v1.RelatedItems
 	6, // 6: hookloop.hook.v1.RelatedGroup.not_found:type_name -> hookloop.hook.v1.RelatedNotFound
 	8, // 7: hookloop.hook.v1.RelatedGroup.error:type_name -> google.rpc.Status
-	9, // 8: hookloop.hook.v1.RelatedItems.objects:type_name -> hookloop.hook.v1.Object
+	9, // 8: hookloop.hook.v1.RelatedItems.objects:type_name -> hookloop.hook.v1.ObservedObject
 	9, // [9:9] is the sub-list for method output_type
 	9, // [9:9] is the sub-list for method input_type
 	9, // [9:9] is the sub-list for extension type_name
@@ -641,7 +642,7 @@ func file_hookloop_hook_v1_related_proto_init() {
 	if File_hookloop_hook_v1_related_proto != nil {
 		return
 	}
-	file_hookloop_hook_v1_object_proto_init()
+	file_hookloop_hook_v1_observed_proto_init()
 	file_hookloop_hook_v1_related_proto_msgTypes[3].OneofWrappers = []any{
 		(*RelatedGroup_Items)(nil),
 		(*RelatedGroup_NotFound)(nil),

@@ -522,7 +522,8 @@ const file_hookloop_hook_v1_response_proto_rawDesc = "" +
 	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSEVERITY_INFO\x10\x01\x12\x14\n" +
 	"\x10SEVERITY_WARNING\x10\x02\x12\x12\n" +
-	"\x0eSEVERITY_FATAL\x10\x03BLZJgithub.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1;hookv1b\x06proto3"
+	"\x0eSEVERITY_FATAL\x10\x03B\xbe\x01\n" +
+	"\x1aio.github.hookloop.hook.v1B\rResponseProtoP\x01Z8github.com/hookloop/hookloop/gen/hookloop/hook/v1;hookv1\xaa\x02\x10Hookloop.Hook.V1\xca\x02\x10Hookloop\\Hook\\V1\xe2\x02\x19Hookloop\\Hook\\V1\\Metadata\xea\x02\x12Hookloop::Hook::V1b\x06proto3"
 
 var (
 	file_hookloop_hook_v1_response_proto_rawDescOnce sync.Once

@@ -28,14 +28,14 @@ const (
 type MapRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The MapController.
-	Controller *v1.Object `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
+	Controller *v1.ObservedObject `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
 	// The parent, which selects the input and owns the outputs.
-	Parent *v1.Object `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"`
+	Parent *v1.ObservedObject `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"`
 	// Identifies the input within the parent by its group, kind, namespace and name. An input that is
 	// deleted and created again has the same key.
 	MapKey string `protobuf:"bytes,3,opt,name=map_key,json=mapKey,proto3" json:"map_key,omitempty"`
 	// The input.
-	Input *v1.Object `protobuf:"bytes,4,opt,name=input,proto3" json:"input,omitempty"`
+	Input *v1.ObservedObject `protobuf:"bytes,4,opt,name=input,proto3" json:"input,omitempty"`
 	// The outputs of this input: one group for each kind that the controller declares, in that order.
 	Outputs []*v1.ObjectGroup `protobuf:"bytes,5,rep,name=outputs,proto3" json:"outputs,omitempty"`
 	// The related objects: one group for each name of rules, and one for each resource of rules
@@ -76,14 +76,14 @@ func (*MapRequest) Descriptor() ([]byte, []int) {
 	return file_hookloop_map_v1_map_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *MapRequest) GetController() *v1.Object {
+func (x *MapRequest) GetController() *v1.ObservedObject {
 	if x != nil {
 		return x.Controller
 	}
 	return nil
 }
 
-func (x *MapRequest) GetParent() *v1.Object {
+func (x *MapRequest) GetParent() *v1.ObservedObject {
 	if x != nil {
 		return x.Parent
 	}
@@ -97,7 +97,7 @@ func (x *MapRequest) GetMapKey() string {
 	return ""
 }
 
-func (x *MapRequest) GetInput() *v1.Object {
+func (x *MapRequest) GetInput() *v1.ObservedObject {
 	if x != nil {
 		return x.Input
 	}
@@ -179,9 +179,9 @@ func (x *MapResponse) GetDetails() *v1.ResponseDetails {
 type TombstoneRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The MapController.
-	Controller *v1.Object `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
+	Controller *v1.ObservedObject `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
 	// The parent, as in MapRequest.parent.
-	Parent *v1.Object `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"`
+	Parent *v1.ObservedObject `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"`
 	// Identifies the former input, as in MapRequest.map_key.
 	MapKey string `protobuf:"bytes,3,opt,name=map_key,json=mapKey,proto3" json:"map_key,omitempty"`
 	// The outputs, as in MapRequest.outputs.
@@ -222,14 +222,14 @@ func (*TombstoneRequest) Descriptor() ([]byte, []int) {
 	return file_hookloop_map_v1_map_proto_rawDescGZIP(), []int{2}
 }
 
-func (x *TombstoneRequest) GetController() *v1.Object {
+func (x *TombstoneRequest) GetController() *v1.ObservedObject {
 	if x != nil {
 		return x.Controller
 	}
 	return nil
 }
 
-func (x *TombstoneRequest) GetParent() *v1.Object {
+func (x *TombstoneRequest) GetParent() *v1.ObservedObject {
 	if x != nil {
 		return x.Parent
 	}
@@ -321,13 +321,13 @@ func (x *TombstoneResponse) GetDetails() *v1.ResponseDetails {
 type FinalizeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The MapController.
-	Controller *v1.Object `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
+	Controller *v1.ObservedObject `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
 	// The parent. Its metadata.deletionTimestamp is set only if it is being deleted.
-	Parent *v1.Object `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"`
+	Parent *v1.ObservedObject `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"`
 	// Identifies the input, as in MapRequest.map_key.
 	MapKey string `protobuf:"bytes,3,opt,name=map_key,json=mapKey,proto3" json:"map_key,omitempty"`
 	// The input. Absent if it is deleted or no longer selected.
-	Input *v1.Object `protobuf:"bytes,4,opt,name=input,proto3" json:"input,omitempty"`
+	Input *v1.ObservedObject `protobuf:"bytes,4,opt,name=input,proto3" json:"input,omitempty"`
 	// The outputs, as in MapRequest.outputs.
 	Outputs []*v1.ObjectGroup `protobuf:"bytes,5,rep,name=outputs,proto3" json:"outputs,omitempty"`
 	// The related objects, as in MapRequest.related.
@@ -366,14 +366,14 @@ func (*FinalizeRequest) Descriptor() ([]byte, []int) {
 	return file_hookloop_map_v1_map_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *FinalizeRequest) GetController() *v1.Object {
+func (x *FinalizeRequest) GetController() *v1.ObservedObject {
 	if x != nil {
 		return x.Controller
 	}
 	return nil
 }
 
-func (x *FinalizeRequest) GetParent() *v1.Object {
+func (x *FinalizeRequest) GetParent() *v1.ObservedObject {
 	if x != nil {
 		return x.Parent
 	}
@@ -387,7 +387,7 @@ func (x *FinalizeRequest) GetMapKey() string {
 	return ""
 }
 
-func (x *FinalizeRequest) GetInput() *v1.Object {
+func (x *FinalizeRequest) GetInput() *v1.ObservedObject {
 	if x != nil {
 		return x.Input
 	}
@@ -479,9 +479,9 @@ func (x *FinalizeResponse) GetFinalized() bool {
 type CustomizeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The MapController.
-	Controller *v1.Object `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
+	Controller *v1.ObservedObject `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
 	// The parent.
-	Parent        *v1.Object `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"`
+	Parent        *v1.ObservedObject `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -516,14 +516,14 @@ func (*CustomizeRequest) Descriptor() ([]byte, []int) {
 	return file_hookloop_map_v1_map_proto_rawDescGZIP(), []int{6}
 }
 
-func (x *CustomizeRequest) GetController() *v1.Object {
+func (x *CustomizeRequest) GetController() *v1.ObservedObject {
 	if x != nil {
 		return x.Controller
 	}
 	return nil
 }
 
-func (x *CustomizeRequest) GetParent() *v1.Object {
+func (x *CustomizeRequest) GetParent() *v1.ObservedObject {
 	if x != nil {
 		return x.Parent
 	}
@@ -580,56 +580,57 @@ var File_hookloop_map_v1_map_proto protoreflect.FileDescriptor
 
 const file_hookloop_map_v1_map_proto_rawDesc = "" +
 	"\n" +
-	"\x19hookloop/map/v1/map.proto\x12\x0fhookloop.map.v1\x1a\x1ehookloop/hook/v1/desired.proto\x1a\x1dhookloop/hook/v1/object.proto\x1a\x1ehookloop/hook/v1/related.proto\x1a\x1fhookloop/hook/v1/response.proto\"\xb4\x02\n" +
+	"\x19hookloop/map/v1/map.proto\x12\x0fhookloop.map.v1\x1a\x1ehookloop/hook/v1/desired.proto\x1a\x1fhookloop/hook/v1/observed.proto\x1a\x1ehookloop/hook/v1/related.proto\x1a\x1fhookloop/hook/v1/response.proto\"\xcc\x02\n" +
 	"\n" +
-	"MapRequest\x128\n" +
+	"MapRequest\x12@\n" +
 	"\n" +
-	"controller\x18\x01 \x01(\v2\x18.hookloop.hook.v1.ObjectR\n" +
-	"controller\x120\n" +
-	"\x06parent\x18\x02 \x01(\v2\x18.hookloop.hook.v1.ObjectR\x06parent\x12\x17\n" +
-	"\amap_key\x18\x03 \x01(\tR\x06mapKey\x12.\n" +
-	"\x05input\x18\x04 \x01(\v2\x18.hookloop.hook.v1.ObjectR\x05input\x127\n" +
+	"controller\x18\x01 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\n" +
+	"controller\x128\n" +
+	"\x06parent\x18\x02 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x06parent\x12\x17\n" +
+	"\amap_key\x18\x03 \x01(\tR\x06mapKey\x126\n" +
+	"\x05input\x18\x04 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x05input\x127\n" +
 	"\aoutputs\x18\x05 \x03(\v2\x1d.hookloop.hook.v1.ObjectGroupR\aoutputs\x128\n" +
 	"\arelated\x18\x06 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\"\x85\x01\n" +
 	"\vMapResponse\x129\n" +
 	"\aoutputs\x18\x01 \x03(\v2\x1f.hookloop.hook.v1.DesiredObjectR\aoutputs\x12;\n" +
-	"\adetails\x18\x02 \x01(\v2!.hookloop.hook.v1.ResponseDetailsR\adetails\"\x8a\x02\n" +
-	"\x10TombstoneRequest\x128\n" +
+	"\adetails\x18\x02 \x01(\v2!.hookloop.hook.v1.ResponseDetailsR\adetails\"\x9a\x02\n" +
+	"\x10TombstoneRequest\x12@\n" +
 	"\n" +
-	"controller\x18\x01 \x01(\v2\x18.hookloop.hook.v1.ObjectR\n" +
-	"controller\x120\n" +
-	"\x06parent\x18\x02 \x01(\v2\x18.hookloop.hook.v1.ObjectR\x06parent\x12\x17\n" +
+	"controller\x18\x01 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\n" +
+	"controller\x128\n" +
+	"\x06parent\x18\x02 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x06parent\x12\x17\n" +
 	"\amap_key\x18\x03 \x01(\tR\x06mapKey\x127\n" +
 	"\aoutputs\x18\x04 \x03(\v2\x1d.hookloop.hook.v1.ObjectGroupR\aoutputs\x128\n" +
 	"\arelated\x18\x05 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\"\x8b\x01\n" +
 	"\x11TombstoneResponse\x129\n" +
 	"\aoutputs\x18\x01 \x03(\v2\x1f.hookloop.hook.v1.DesiredObjectR\aoutputs\x12;\n" +
-	"\adetails\x18\x02 \x01(\v2!.hookloop.hook.v1.ResponseDetailsR\adetails\"\xb9\x02\n" +
-	"\x0fFinalizeRequest\x128\n" +
+	"\adetails\x18\x02 \x01(\v2!.hookloop.hook.v1.ResponseDetailsR\adetails\"\xd1\x02\n" +
+	"\x0fFinalizeRequest\x12@\n" +
 	"\n" +
-	"controller\x18\x01 \x01(\v2\x18.hookloop.hook.v1.ObjectR\n" +
-	"controller\x120\n" +
-	"\x06parent\x18\x02 \x01(\v2\x18.hookloop.hook.v1.ObjectR\x06parent\x12\x17\n" +
-	"\amap_key\x18\x03 \x01(\tR\x06mapKey\x12.\n" +
-	"\x05input\x18\x04 \x01(\v2\x18.hookloop.hook.v1.ObjectR\x05input\x127\n" +
+	"controller\x18\x01 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\n" +
+	"controller\x128\n" +
+	"\x06parent\x18\x02 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x06parent\x12\x17\n" +
+	"\amap_key\x18\x03 \x01(\tR\x06mapKey\x126\n" +
+	"\x05input\x18\x04 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x05input\x127\n" +
 	"\aoutputs\x18\x05 \x03(\v2\x1d.hookloop.hook.v1.ObjectGroupR\aoutputs\x128\n" +
 	"\arelated\x18\x06 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\"\xa8\x01\n" +
 	"\x10FinalizeResponse\x129\n" +
 	"\aoutputs\x18\x01 \x03(\v2\x1f.hookloop.hook.v1.DesiredObjectR\aoutputs\x12;\n" +
 	"\adetails\x18\x02 \x01(\v2!.hookloop.hook.v1.ResponseDetailsR\adetails\x12\x1c\n" +
-	"\tfinalized\x18\x03 \x01(\bR\tfinalized\"~\n" +
-	"\x10CustomizeRequest\x128\n" +
+	"\tfinalized\x18\x03 \x01(\bR\tfinalized\"\x8e\x01\n" +
+	"\x10CustomizeRequest\x12@\n" +
 	"\n" +
-	"controller\x18\x01 \x01(\v2\x18.hookloop.hook.v1.ObjectR\n" +
-	"controller\x120\n" +
-	"\x06parent\x18\x02 \x01(\v2\x18.hookloop.hook.v1.ObjectR\x06parent\"g\n" +
+	"controller\x18\x01 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\n" +
+	"controller\x128\n" +
+	"\x06parent\x18\x02 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x06parent\"g\n" +
 	"\x11CustomizeResponse\x12R\n" +
 	"\x11related_resources\x18\x01 \x03(\v2%.hookloop.hook.v1.RelatedResourceRuleR\x10relatedResources2\xcb\x02\n" +
 	"\x0eMapHookService\x12@\n" +
 	"\x03Map\x12\x1b.hookloop.map.v1.MapRequest\x1a\x1c.hookloop.map.v1.MapResponse\x12R\n" +
 	"\tTombstone\x12!.hookloop.map.v1.TombstoneRequest\x1a\".hookloop.map.v1.TombstoneResponse\x12O\n" +
 	"\bFinalize\x12 .hookloop.map.v1.FinalizeRequest\x1a!.hookloop.map.v1.FinalizeResponse\x12R\n" +
-	"\tCustomize\x12!.hookloop.map.v1.CustomizeRequest\x1a\".hookloop.map.v1.CustomizeResponseBJZHgithub.com/hookloop/hookloop/internal/protocol/gen/hookloop/map/v1;mapv1b\x06proto3"
+	"\tCustomize\x12!.hookloop.map.v1.CustomizeRequest\x1a\".hookloop.map.v1.CustomizeResponseB\xb2\x01\n" +
+	"\x19io.github.hookloop.map.v1B\bMapProtoP\x01Z6github.com/hookloop/hookloop/gen/hookloop/map/v1;mapv1\xaa\x02\x0fHookloop.Map.V1\xca\x02\x0fHookloop\\Map\\V1\xe2\x02\x18Hookloop\\Map\\V1\\Metadata\xea\x02\x11Hookloop::Map::V1b\x06proto3"
 
 var (
 	file_hookloop_map_v1_map_proto_rawDescOnce sync.Once
@@ -653,7 +654,7 @@ var file_hookloop_map_v1_map_proto_goTypes = []any{
 	(*FinalizeResponse)(nil),       // 5: hookloop.map.v1.FinalizeResponse
 	(*CustomizeRequest)(nil),       // 6: hookloop.map.v1.CustomizeRequest
 	(*CustomizeResponse)(nil),      // 7: hookloop.map.v1.CustomizeResponse
-	(*v1.Object)(nil),              // 8: hookloop.hook.v1.Object
+	(*v1.ObservedObject)(nil),      // 8: hookloop.hook.v1.ObservedObject
 	(*v1.ObjectGroup)(nil),         // 9: hookloop.hook.v1.ObjectGroup
 	(*v1.RelatedGroup)(nil),        // 10: hookloop.hook.v1.RelatedGroup
 	(*v1.DesiredObject)(nil),       // 11: hookloop.hook.v1.DesiredObject
@@ -661,28 +662,28 @@ var file_hookloop_map_v1_map_proto_goTypes = []any{
 	(*v1.RelatedResourceRule)(nil), // 13: hookloop.hook.v1.RelatedResourceRule
 }
 var file_hookloop_map_v1_map_proto_depIdxs = []int32{
-	8,  // 0: hookloop.map.v1.MapRequest.controller:type_name -> hookloop.hook.v1.Object
-	8,  // 1: hookloop.map.v1.MapRequest.parent:type_name -> hookloop.hook.v1.Object
-	8,  // 2: hookloop.map.v1.MapRequest.input:type_name -> hookloop.hook.v1.Object
+	8,  // 0: hookloop.map.v1.MapRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
+	8,  // 1: hookloop.map.v1.MapRequest.parent:type_name -> hookloop.hook.v1.ObservedObject
+	8,  // 2: hookloop.map.v1.MapRequest.input:type_name -> hookloop.hook.v1.ObservedObject
 	9,  // 3: hookloop.map.v1.MapRequest.outputs:type_name -> hookloop.hook.v1.ObjectGroup
 	10, // 4: hookloop.map.v1.MapRequest.related:type_name -> hookloop.hook.v1.RelatedGroup
 	11, // 5: hookloop.map.v1.MapResponse.outputs:type_name -> hookloop.hook.v1.DesiredObject
 	12, // 6: hookloop.map.v1.MapResponse.details:type_name -> hookloop.hook.v1.ResponseDetails
-	8,  // 7: hookloop.map.v1.TombstoneRequest.controller:type_name -> hookloop.hook.v1.Object
-	8,  // 8: hookloop.map.v1.TombstoneRequest.parent:type_name -> hookloop.hook.v1.Object
+	8,  // 7: hookloop.map.v1.TombstoneRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
+	8,  // 8: hookloop.map.v1.TombstoneRequest.parent:type_name -> hookloop.hook.v1.ObservedObject
 	9,  // 9: hookloop.map.v1.TombstoneRequest.outputs:type_name -> hookloop.hook.v1.ObjectGroup
 	10, // 10: hookloop.map.v1.TombstoneRequest.related:type_name -> hookloop.hook.v1.RelatedGroup
 	11, // 11: hookloop.map.v1.TombstoneResponse.outputs:type_name -> hookloop.hook.v1.DesiredObject
 	12, // 12: hookloop.map.v1.TombstoneResponse.details:type_name -> hookloop.hook.v1.ResponseDetails
-	8,  // 13: hookloop.map.v1.FinalizeRequest.controller:type_name -> hookloop.hook.v1.Object
-	8,  // 14: hookloop.map.v1.FinalizeRequest.parent:type_name -> hookloop.hook.v1.Object
-	8,  // 15: hookloop.map.v1.FinalizeRequest.input:type_name -> hookloop.hook.v1.Object
+	8,  // 13: hookloop.map.v1.FinalizeRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
+	8,  // 14: hookloop.map.v1.FinalizeRequest.parent:type_name -> hookloop.hook.v1.ObservedObject
+	8,  // 15: hookloop.map.v1.FinalizeRequest.input:type_name -> hookloop.hook.v1.ObservedObject
 	9,  // 16: hookloop.map.v1.FinalizeRequest.outputs:type_name -> hookloop.hook.v1.ObjectGroup
 	10, // 17: hookloop.map.v1.FinalizeRequest.related:type_name -> hookloop.hook.v1.RelatedGroup
 	11, // 18: hookloop.map.v1.FinalizeResponse.outputs:type_name -> hookloop.hook.v1.DesiredObject
 	12, // 19: hookloop.map.v1.FinalizeResponse.details:type_name -> hookloop.hook.v1.ResponseDetails
-	8,  // 20: hookloop.map.v1.CustomizeRequest.controller:type_name -> hookloop.hook.v1.Object
-	8,  // 21: hookloop.map.v1.CustomizeRequest.parent:type_name -> hookloop.hook.v1.Object
+	8,  // 20: hookloop.map.v1.CustomizeRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
+	8,  // 21: hookloop.map.v1.CustomizeRequest.parent:type_name -> hookloop.hook.v1.ObservedObject
 	13, // 22: hookloop.map.v1.CustomizeResponse.related_resources:type_name -> hookloop.hook.v1.RelatedResourceRule
 	0,  // 23: hookloop.map.v1.MapHookService.Map:input_type -> hookloop.map.v1.MapRequest
 	2,  // 24: hookloop.map.v1.MapHookService.Tombstone:input_type -> hookloop.map.v1.TombstoneRequest

@@ -134,7 +134,8 @@ const file_hookloop_stream_v1_gateway_proto_rawDesc = "" +
 	"\aparents\x18\x01 \x01(\rR\aparents2\xb6\x01\n" +
 	"\x0eGatewayService\x12P\n" +
 	"\x06Attach\x12\x1f.hookloop.stream.v1.HookMessage\x1a!.hookloop.stream.v1.EngineMessage(\x010\x01\x12R\n" +
-	"\aTrigger\x12\".hookloop.stream.v1.TriggerRequest\x1a#.hookloop.stream.v1.TriggerResponseBPZNgithub.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1;streamv1b\x06proto3"
+	"\aTrigger\x12\".hookloop.stream.v1.TriggerRequest\x1a#.hookloop.stream.v1.TriggerResponseB\xcb\x01\n" +
+	"\x1cio.github.hookloop.stream.v1B\fGatewayProtoP\x01Z<github.com/hookloop/hookloop/gen/hookloop/stream/v1;streamv1\xaa\x02\x12Hookloop.Stream.V1\xca\x02\x12Hookloop\\Stream\\V1\xe2\x02\x1bHookloop\\Stream\\V1\\Metadata\xea\x02\x14Hookloop::Stream::V1b\x06proto3"
 
 var (
 	file_hookloop_stream_v1_gateway_proto_rawDescOnce sync.Once

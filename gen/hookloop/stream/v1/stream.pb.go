@@ -1137,7 +1137,7 @@ type isUpsert_Content interface {
 }
 
 type Upsert_Object struct {
-	// A serialized hookloop.hook.v1.Object. Its hash is the hash of these bytes.
+	// A serialized hookloop.hook.v1.ObservedObject. Its hash is the hash of these bytes.
 	Object []byte `protobuf:"bytes,2,opt,name=object,proto3,oneof"`
 }
 
@@ -2292,7 +2292,8 @@ const file_hookloop_stream_v1_stream_proto_rawDesc = "" +
 	"\x14CAPABILITY_FRAGMENTS\x10\x03\x12\x15\n" +
 	"\x11CAPABILITY_RESUME\x10\x042f\n" +
 	"\x11HookStreamService\x12Q\n" +
-	"\aConnect\x12!.hookloop.stream.v1.EngineMessage\x1a\x1f.hookloop.stream.v1.HookMessage(\x010\x01BPZNgithub.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1;streamv1b\x06proto3"
+	"\aConnect\x12!.hookloop.stream.v1.EngineMessage\x1a\x1f.hookloop.stream.v1.HookMessage(\x010\x01B\xca\x01\n" +
+	"\x1cio.github.hookloop.stream.v1B\vStreamProtoP\x01Z<github.com/hookloop/hookloop/gen/hookloop/stream/v1;streamv1\xaa\x02\x12Hookloop.Stream.V1\xca\x02\x12Hookloop\\Stream\\V1\xe2\x02\x1bHookloop\\Stream\\V1\\Metadata\xea\x02\x14Hookloop::Stream::V1b\x06proto3"
 
 var (
 	file_hookloop_stream_v1_stream_proto_rawDescOnce sync.Once

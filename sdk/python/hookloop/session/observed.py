@@ -13,7 +13,7 @@ Key = tuple[str, str]  # namespace and name; the order is that of their UTF-8
 class SharedObject:
     """An object that sets share. Its message is immutable."""
 
-    message: Any  # hookloop.hook.v1.Object
+    message: Any  # hookloop.hook.v1.ObservedObject
     hash: bytes
     size: int
     references: int = 0  # the number of entries of sets; the state drops an object at 0

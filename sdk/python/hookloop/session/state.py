@@ -7,7 +7,7 @@ from typing import Any, Optional
 from google.protobuf.message import DecodeError
 
 from hookloop.cachestats import SESSIONS, Meter
-from hookloop.hook.v1 import object_pb2
+from hookloop.hook.v1 import observed_pb2
 from hookloop.rpc_status import Status
 from hookloop.session.desired import DesiredList
 from hookloop.session.observed import Edit, ObservedSet, SharedObject
@@ -127,9 +127,9 @@ class State:
             if not upsert.HasField("object") or present:
                 continue
             try:
-                message = object_pb2.Object.FromString(upsert.object)
+                message = observed_pb2.ObservedObject.FromString(upsert.object)
             except DecodeError as error:
-                text = f"an upsert's object is no hookloop.hook.v1.Object: {error}"
+                text = f"an upsert's object is no hookloop.hook.v1.ObservedObject: {error}"
                 raise ProtocolError(text) from error
             sent[content_hash] = SharedObject(message, content_hash, len(upsert.object))
         return sent

@@ -2,7 +2,7 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import { hasInput, methodsOf, SHAPES, type Method, type Request } from "../codec.js";
 import { InvalidRequest } from "../errors.js";
-import type { Object$ } from "../gen/hookloop/hook/v1/object_pb.js";
+import type { ObservedObject } from "../gen/hookloop/hook/v1/observed_pb.js";
 import type { ObservedSet } from "./set.js";
 
 /** The slot of the controller. Slots are the places of objects in a request. */
@@ -80,13 +80,13 @@ class SlotReader {
    * Returns the objects of a slot, or none if there are more than the limit. Requests share the
    * list, so it must not be changed, although its type permits it.
    */
-  take(slot: number, limit = Infinity): Object$[] {
+  take(slot: number, limit = Infinity): ObservedObject[] {
     const objects = this.#set.slots.get(slot)?.messages ?? [];
     if (objects.length > limit) {
       return [];
     }
     this.#taken += objects.length;
-    return objects as Object$[];
+    return objects as ObservedObject[];
   }
 
   /** Throws if some objects were not taken. */

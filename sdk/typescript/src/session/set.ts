@@ -1,6 +1,6 @@
 /** Observed sets, and the changes from one set to the next. */
 import { fromBinary, type MessageInitShape } from "@bufbuild/protobuf";
-import { type Object$, ObjectSchema } from "../gen/hookloop/hook/v1/object_pb.js";
+import { type ObservedObject, ObservedObjectSchema } from "../gen/hookloop/hook/v1/observed_pb.js";
 import {
   type Call, type Key, Nack_Reason as Reason, type NackSchema, type Upsert,
 } from "../gen/hookloop/stream/v1/stream_pb.js";
@@ -9,7 +9,7 @@ import { ProtocolError } from "./error.js";
 
 /** An object in the state of a session. Sets share it. */
 export interface StoredObject {
-  readonly message: Object$;
+  readonly message: ObservedObject;
   readonly hash: Hash;
   readonly size: number;
   /** The number of set entries with this object. An unused object is dropped. */
@@ -22,7 +22,7 @@ export interface StoredObject {
  */
 interface SlotObjects {
   readonly objects: readonly StoredObject[];
-  readonly messages: readonly Object$[];
+  readonly messages: readonly ObservedObject[];
 }
 
 /** An observed set. It is immutable. Invariant: no slot is empty, and digest covers all entries. */
@@ -88,11 +88,11 @@ function objectOf({ content }: Upsert, find: (hash: Hash) => StoredObject | unde
 }
 
 /** Decodes a copy of the bytes. Without it, the object would keep the whole message in memory. */
-function readObject(data: Uint8Array): Object$ {
+function readObject(data: Uint8Array): ObservedObject {
   try {
-    return fromBinary(ObjectSchema, Uint8Array.from(data));
+    return fromBinary(ObservedObjectSchema, Uint8Array.from(data));
   } catch (error) {
-    throw new ProtocolError(`an upsert's object is not a hookloop.hook.v1.Object: ${(error as Error).message}`);
+    throw new ProtocolError(`an upsert's object is not a hookloop.hook.v1.ObservedObject: ${(error as Error).message}`);
   }
 }
 

@@ -12,31 +12,31 @@ _sym_db = _symbol_database.Default()
 
 
 from hookloop.hook.v1 import desired_pb2 as hookloop_dot_hook_dot_v1_dot_desired__pb2
-from hookloop.hook.v1 import object_pb2 as hookloop_dot_hook_dot_v1_dot_object__pb2
+from hookloop.hook.v1 import observed_pb2 as hookloop_dot_hook_dot_v1_dot_observed__pb2
 from hookloop.hook.v1 import related_pb2 as hookloop_dot_hook_dot_v1_dot_related__pb2
 from hookloop.hook.v1 import response_pb2 as hookloop_dot_hook_dot_v1_dot_response__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%hookloop/composite/v1/composite.proto\x12\x15hookloop.composite.v1\x1a\x1ehookloop/hook/v1/desired.proto\x1a\x1dhookloop/hook/v1/object.proto\x1a\x1ehookloop/hook/v1/related.proto\x1a\x1fhookloop/hook/v1/response.proto\"\xee\x01\n\x0bSyncRequest\x12\x38\n\ncontroller\x18\x01 \x01(\x0b\x32\x18.hookloop.hook.v1.ObjectR\ncontroller\x12\x30\n\x06parent\x18\x02 \x01(\x0b\x32\x18.hookloop.hook.v1.ObjectR\x06parent\x12\x39\n\x08\x63hildren\x18\x03 \x03(\x0b\x32\x1d.hookloop.hook.v1.ObjectGroupR\x08\x63hildren\x12\x38\n\x07related\x18\x04 \x03(\x0b\x32\x1e.hookloop.hook.v1.RelatedGroupR\x07related\"\xb0\x01\n\x0cSyncResponse\x12\x1b\n\x06status\x18\x01 \x01(\x0cH\x00R\x06status\x88\x01\x01\x12;\n\x08\x63hildren\x18\x02 \x03(\x0b\x32\x1f.hookloop.hook.v1.DesiredObjectR\x08\x63hildren\x12;\n\x07\x64\x65tails\x18\x03 \x01(\x0b\x32!.hookloop.hook.v1.ResponseDetailsR\x07\x64\x65tailsB\t\n\x07_status\"\xf2\x01\n\x0f\x46inalizeRequest\x12\x38\n\ncontroller\x18\x01 \x01(\x0b\x32\x18.hookloop.hook.v1.ObjectR\ncontroller\x12\x30\n\x06parent\x18\x02 \x01(\x0b\x32\x18.hookloop.hook.v1.ObjectR\x06parent\x12\x39\n\x08\x63hildren\x18\x03 \x03(\x0b\x32\x1d.hookloop.hook.v1.ObjectGroupR\x08\x63hildren\x12\x38\n\x07related\x18\x04 \x03(\x0b\x32\x1e.hookloop.hook.v1.RelatedGroupR\x07related\"\xd2\x01\n\x10\x46inalizeResponse\x12\x1b\n\x06status\x18\x01 \x01(\x0cH\x00R\x06status\x88\x01\x01\x12;\n\x08\x63hildren\x18\x02 \x03(\x0b\x32\x1f.hookloop.hook.v1.DesiredObjectR\x08\x63hildren\x12;\n\x07\x64\x65tails\x18\x03 \x01(\x0b\x32!.hookloop.hook.v1.ResponseDetailsR\x07\x64\x65tails\x12\x1c\n\tfinalized\x18\x04 \x01(\x08R\tfinalizedB\t\n\x07_status\"~\n\x10\x43ustomizeRequest\x12\x38\n\ncontroller\x18\x01 \x01(\x0b\x32\x18.hookloop.hook.v1.ObjectR\ncontroller\x12\x30\n\x06parent\x18\x02 \x01(\x0b\x32\x18.hookloop.hook.v1.ObjectR\x06parent\"g\n\x11\x43ustomizeResponse\x12R\n\x11related_resources\x18\x01 \x03(\x0b\x32%.hookloop.hook.v1.RelatedResourceRuleR\x10relatedResources2\xa4\x02\n\x14\x43ompositeHookService\x12O\n\x04Sync\x12\".hookloop.composite.v1.SyncRequest\x1a#.hookloop.composite.v1.SyncResponse\x12[\n\x08\x46inalize\x12&.hookloop.composite.v1.FinalizeRequest\x1a\'.hookloop.composite.v1.FinalizeResponse\x12^\n\tCustomize\x12\'.hookloop.composite.v1.CustomizeRequest\x1a(.hookloop.composite.v1.CustomizeResponseBVZTgithub.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1;compositev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%hookloop/composite/v1/composite.proto\x12\x15hookloop.composite.v1\x1a\x1ehookloop/hook/v1/desired.proto\x1a\x1fhookloop/hook/v1/observed.proto\x1a\x1ehookloop/hook/v1/related.proto\x1a\x1fhookloop/hook/v1/response.proto\"\xfe\x01\n\x0bSyncRequest\x12@\n\ncontroller\x18\x01 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\ncontroller\x12\x38\n\x06parent\x18\x02 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x06parent\x12\x39\n\x08\x63hildren\x18\x03 \x03(\x0b\x32\x1d.hookloop.hook.v1.ObjectGroupR\x08\x63hildren\x12\x38\n\x07related\x18\x04 \x03(\x0b\x32\x1e.hookloop.hook.v1.RelatedGroupR\x07related\"\xb0\x01\n\x0cSyncResponse\x12\x1b\n\x06status\x18\x01 \x01(\x0cH\x00R\x06status\x88\x01\x01\x12;\n\x08\x63hildren\x18\x02 \x03(\x0b\x32\x1f.hookloop.hook.v1.DesiredObjectR\x08\x63hildren\x12;\n\x07\x64\x65tails\x18\x03 \x01(\x0b\x32!.hookloop.hook.v1.ResponseDetailsR\x07\x64\x65tailsB\t\n\x07_status\"\x82\x02\n\x0f\x46inalizeRequest\x12@\n\ncontroller\x18\x01 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\ncontroller\x12\x38\n\x06parent\x18\x02 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x06parent\x12\x39\n\x08\x63hildren\x18\x03 \x03(\x0b\x32\x1d.hookloop.hook.v1.ObjectGroupR\x08\x63hildren\x12\x38\n\x07related\x18\x04 \x03(\x0b\x32\x1e.hookloop.hook.v1.RelatedGroupR\x07related\"\xd2\x01\n\x10\x46inalizeResponse\x12\x1b\n\x06status\x18\x01 \x01(\x0cH\x00R\x06status\x88\x01\x01\x12;\n\x08\x63hildren\x18\x02 \x03(\x0b\x32\x1f.hookloop.hook.v1.DesiredObjectR\x08\x63hildren\x12;\n\x07\x64\x65tails\x18\x03 \x01(\x0b\x32!.hookloop.hook.v1.ResponseDetailsR\x07\x64\x65tails\x12\x1c\n\tfinalized\x18\x04 \x01(\x08R\tfinalizedB\t\n\x07_status\"\x8e\x01\n\x10\x43ustomizeRequest\x12@\n\ncontroller\x18\x01 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\ncontroller\x12\x38\n\x06parent\x18\x02 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x06parent\"g\n\x11\x43ustomizeResponse\x12R\n\x11related_resources\x18\x01 \x03(\x0b\x32%.hookloop.hook.v1.RelatedResourceRuleR\x10relatedResources2\xa4\x02\n\x14\x43ompositeHookService\x12O\n\x04Sync\x12\".hookloop.composite.v1.SyncRequest\x1a#.hookloop.composite.v1.SyncResponse\x12[\n\x08\x46inalize\x12&.hookloop.composite.v1.FinalizeRequest\x1a\'.hookloop.composite.v1.FinalizeResponse\x12^\n\tCustomize\x12\'.hookloop.composite.v1.CustomizeRequest\x1a(.hookloop.composite.v1.CustomizeResponseB\xe2\x01\n\x1fio.github.hookloop.composite.v1B\x0e\x43ompositeProtoP\x01ZBgithub.com/hookloop/hookloop/gen/hookloop/composite/v1;compositev1\xaa\x02\x15Hookloop.Composite.V1\xca\x02\x15Hookloop\\Composite\\V1\xe2\x02\x1eHookloop\\Composite\\V1\\Metadata\xea\x02\x17Hookloop::Composite::V1b\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hookloop.composite.v1.composite_pb2', globals())
 if _descriptor._USE_C_DESCRIPTORS == False:
 
   DESCRIPTOR._options = None
-  DESCRIPTOR._serialized_options = b'ZTgithub.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1;compositev1'
-  _SYNCREQUEST._serialized_start=193
-  _SYNCREQUEST._serialized_end=431
-  _SYNCRESPONSE._serialized_start=434
-  _SYNCRESPONSE._serialized_end=610
-  _FINALIZEREQUEST._serialized_start=613
-  _FINALIZEREQUEST._serialized_end=855
-  _FINALIZERESPONSE._serialized_start=858
-  _FINALIZERESPONSE._serialized_end=1068
-  _CUSTOMIZEREQUEST._serialized_start=1070
-  _CUSTOMIZEREQUEST._serialized_end=1196
-  _CUSTOMIZERESPONSE._serialized_start=1198
-  _CUSTOMIZERESPONSE._serialized_end=1301
-  _COMPOSITEHOOKSERVICE._serialized_start=1304
-  _COMPOSITEHOOKSERVICE._serialized_end=1596
+  DESCRIPTOR._serialized_options = b'\n\037io.github.hookloop.composite.v1B\016CompositeProtoP\001ZBgithub.com/hookloop/hookloop/gen/hookloop/composite/v1;compositev1\252\002\025Hookloop.Composite.V1\312\002\025Hookloop\\Composite\\V1\342\002\036Hookloop\\Composite\\V1\\Metadata\352\002\027Hookloop::Composite::V1'
+  _SYNCREQUEST._serialized_start=195
+  _SYNCREQUEST._serialized_end=449
+  _SYNCRESPONSE._serialized_start=452
+  _SYNCRESPONSE._serialized_end=628
+  _FINALIZEREQUEST._serialized_start=631
+  _FINALIZEREQUEST._serialized_end=889
+  _FINALIZERESPONSE._serialized_start=892
+  _FINALIZERESPONSE._serialized_end=1102
+  _CUSTOMIZEREQUEST._serialized_start=1105
+  _CUSTOMIZEREQUEST._serialized_end=1247
+  _CUSTOMIZERESPONSE._serialized_start=1249
+  _CUSTOMIZERESPONSE._serialized_end=1352
+  _COMPOSITEHOOKSERVICE._serialized_start=1355
+  _COMPOSITEHOOKSERVICE._serialized_end=1647
 # @@protoc_insertion_point(module_scope)

@@ -11,19 +11,19 @@ from google.protobuf import symbol_database as _symbol_database
 _sym_db = _symbol_database.Default()
 
 
-from hookloop.hook.v1 import object_pb2 as hookloop_dot_hook_dot_v1_dot_object__pb2
+from hookloop.hook.v1 import observed_pb2 as hookloop_dot_hook_dot_v1_dot_observed__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ehookloop/hook/v1/desired.proto\x12\x10hookloop.hook.v1\x1a\x1dhookloop/hook/v1/object.proto\"\xbd\x01\n\rDesiredObject\x12\x36\n\x08\x65ncoding\x18\x01 \x01(\x0e\x32\x1a.hookloop.hook.v1.EncodingR\x08\x65ncoding\x12\x12\n\x04\x62ody\x18\x02 \x01(\x0cR\x04\x62ody\x12\x19\n\x05ready\x18\x03 \x01(\x08H\x00R\x05ready\x88\x01\x01\x12;\n\ndepends_on\x18\x04 \x03(\x0b\x32\x1c.hookloop.hook.v1.DependencyR\tdependsOnB\x08\n\x06_ready\"\x91\x01\n\nDependency\x12\x1f\n\x0b\x61pi_version\x18\x01 \x01(\tR\napiVersion\x12\x12\n\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1c\n\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x12\n\x04name\x18\x04 \x01(\tR\x04name\x12\x1c\n\tcondition\x18\x05 \x01(\tR\tconditionBLZJgithub.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1;hookv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ehookloop/hook/v1/desired.proto\x12\x10hookloop.hook.v1\x1a\x1fhookloop/hook/v1/observed.proto\"\xbd\x01\n\rDesiredObject\x12\x36\n\x08\x65ncoding\x18\x01 \x01(\x0e\x32\x1a.hookloop.hook.v1.EncodingR\x08\x65ncoding\x12\x12\n\x04\x62ody\x18\x02 \x01(\x0cR\x04\x62ody\x12\x19\n\x05ready\x18\x03 \x01(\x08H\x00R\x05ready\x88\x01\x01\x12;\n\ndepends_on\x18\x04 \x03(\x0b\x32\x1c.hookloop.hook.v1.DependencyR\tdependsOnB\x08\n\x06_ready\"\x91\x01\n\nDependency\x12\x1f\n\x0b\x61pi_version\x18\x01 \x01(\tR\napiVersion\x12\x12\n\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1c\n\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x12\n\x04name\x18\x04 \x01(\tR\x04name\x12\x1c\n\tcondition\x18\x05 \x01(\tR\tconditionB\xbd\x01\n\x1aio.github.hookloop.hook.v1B\x0c\x44\x65siredProtoP\x01Z8github.com/hookloop/hookloop/gen/hookloop/hook/v1;hookv1\xaa\x02\x10Hookloop.Hook.V1\xca\x02\x10Hookloop\\Hook\\V1\xe2\x02\x19Hookloop\\Hook\\V1\\Metadata\xea\x02\x12Hookloop::Hook::V1b\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hookloop.hook.v1.desired_pb2', globals())
 if _descriptor._USE_C_DESCRIPTORS == False:
 
   DESCRIPTOR._options = None
-  DESCRIPTOR._serialized_options = b'ZJgithub.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1;hookv1'
-  _DESIREDOBJECT._serialized_start=84
-  _DESIREDOBJECT._serialized_end=273
-  _DEPENDENCY._serialized_start=276
-  _DEPENDENCY._serialized_end=421
+  DESCRIPTOR._serialized_options = b'\n\032io.github.hookloop.hook.v1B\014DesiredProtoP\001Z8github.com/hookloop/hookloop/gen/hookloop/hook/v1;hookv1\252\002\020Hookloop.Hook.V1\312\002\020Hookloop\\Hook\\V1\342\002\031Hookloop\\Hook\\V1\\Metadata\352\002\022Hookloop::Hook::V1'
+  _DESIREDOBJECT._serialized_start=86
+  _DESIREDOBJECT._serialized_end=275
+  _DEPENDENCY._serialized_start=278
+  _DEPENDENCY._serialized_end=423
 # @@protoc_insertion_point(module_scope)

@@ -12,33 +12,33 @@ _sym_db = _symbol_database.Default()
 
 
 from hookloop.rpc_status import status_pb2 as google_dot_rpc_dot_status__pb2
-from hookloop.hook.v1 import object_pb2 as hookloop_dot_hook_dot_v1_dot_object__pb2
+from hookloop.hook.v1 import observed_pb2 as hookloop_dot_hook_dot_v1_dot_observed__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ehookloop/hook/v1/related.proto\x12\x10hookloop.hook.v1\x1a\x17google/rpc/status.proto\x1a\x1dhookloop/hook/v1/object.proto\"\xb2\x02\n\x13RelatedResourceRule\x12\x1f\n\x0b\x61pi_version\x18\x01 \x01(\tR\napiVersion\x12\x1a\n\x08resource\x18\x02 \x01(\tR\x08resource\x12\x46\n\x0elabel_selector\x18\x03 \x01(\x0b\x32\x1f.hookloop.hook.v1.LabelSelectorR\rlabelSelector\x12N\n\x12namespace_selector\x18\x04 \x01(\x0b\x32\x1f.hookloop.hook.v1.LabelSelectorR\x11namespaceSelector\x12\x1c\n\tnamespace\x18\x05 \x01(\tR\tnamespace\x12\x14\n\x05names\x18\x06 \x03(\tR\x05names\x12\x12\n\x04name\x18\x07 \x01(\tR\x04name\"\xfd\x01\n\rLabelSelector\x12S\n\x0cmatch_labels\x18\x01 \x03(\x0b\x32\x30.hookloop.hook.v1.LabelSelector.MatchLabelsEntryR\x0bmatchLabels\x12W\n\x11match_expressions\x18\x02 \x03(\x0b\x32*.hookloop.hook.v1.LabelSelectorRequirementR\x10matchExpressions\x1a>\n\x10MatchLabelsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x02\x38\x01\"\x93\x02\n\x18LabelSelectorRequirement\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12O\n\x08operator\x18\x02 \x01(\x0e\x32\x33.hookloop.hook.v1.LabelSelectorRequirement.OperatorR\x08operator\x12\x16\n\x06values\x18\x03 \x03(\tR\x06values\"|\n\x08Operator\x12\x18\n\x14OPERATOR_UNSPECIFIED\x10\x00\x12\x0f\n\x0bOPERATOR_IN\x10\x01\x12\x13\n\x0fOPERATOR_NOT_IN\x10\x02\x12\x13\n\x0fOPERATOR_EXISTS\x10\x03\x12\x1b\n\x17OPERATOR_DOES_NOT_EXIST\x10\x04\"\xa3\x02\n\x0cRelatedGroup\x12\x1f\n\x0b\x61pi_version\x18\x01 \x01(\tR\napiVersion\x12\x12\n\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1a\n\x08resource\x18\x03 \x01(\tR\x08resource\x12\x12\n\x04name\x18\x04 \x01(\tR\x04name\x12\x36\n\x05items\x18\x05 \x01(\x0b\x32\x1e.hookloop.hook.v1.RelatedItemsH\x00R\x05items\x12@\n\tnot_found\x18\x06 \x01(\x0b\x32!.hookloop.hook.v1.RelatedNotFoundH\x00R\x08notFound\x12*\n\x05\x65rror\x18\x07 \x01(\x0b\x32\x12.google.rpc.StatusH\x00R\x05\x65rrorB\x08\n\x06result\"B\n\x0cRelatedItems\x12\x32\n\x07objects\x18\x01 \x03(\x0b\x32\x18.hookloop.hook.v1.ObjectR\x07objects\"+\n\x0fRelatedNotFound\x12\x18\n\x07message\x18\x01 \x01(\tR\x07messageBLZJgithub.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1;hookv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ehookloop/hook/v1/related.proto\x12\x10hookloop.hook.v1\x1a\x17google/rpc/status.proto\x1a\x1fhookloop/hook/v1/observed.proto\"\xb2\x02\n\x13RelatedResourceRule\x12\x1f\n\x0b\x61pi_version\x18\x01 \x01(\tR\napiVersion\x12\x1a\n\x08resource\x18\x02 \x01(\tR\x08resource\x12\x46\n\x0elabel_selector\x18\x03 \x01(\x0b\x32\x1f.hookloop.hook.v1.LabelSelectorR\rlabelSelector\x12N\n\x12namespace_selector\x18\x04 \x01(\x0b\x32\x1f.hookloop.hook.v1.LabelSelectorR\x11namespaceSelector\x12\x1c\n\tnamespace\x18\x05 \x01(\tR\tnamespace\x12\x14\n\x05names\x18\x06 \x03(\tR\x05names\x12\x12\n\x04name\x18\x07 \x01(\tR\x04name\"\xfd\x01\n\rLabelSelector\x12S\n\x0cmatch_labels\x18\x01 \x03(\x0b\x32\x30.hookloop.hook.v1.LabelSelector.MatchLabelsEntryR\x0bmatchLabels\x12W\n\x11match_expressions\x18\x02 \x03(\x0b\x32*.hookloop.hook.v1.LabelSelectorRequirementR\x10matchExpressions\x1a>\n\x10MatchLabelsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x02\x38\x01\"\x93\x02\n\x18LabelSelectorRequirement\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12O\n\x08operator\x18\x02 \x01(\x0e\x32\x33.hookloop.hook.v1.LabelSelectorRequirement.OperatorR\x08operator\x12\x16\n\x06values\x18\x03 \x03(\tR\x06values\"|\n\x08Operator\x12\x18\n\x14OPERATOR_UNSPECIFIED\x10\x00\x12\x0f\n\x0bOPERATOR_IN\x10\x01\x12\x13\n\x0fOPERATOR_NOT_IN\x10\x02\x12\x13\n\x0fOPERATOR_EXISTS\x10\x03\x12\x1b\n\x17OPERATOR_DOES_NOT_EXIST\x10\x04\"\xa3\x02\n\x0cRelatedGroup\x12\x1f\n\x0b\x61pi_version\x18\x01 \x01(\tR\napiVersion\x12\x12\n\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1a\n\x08resource\x18\x03 \x01(\tR\x08resource\x12\x12\n\x04name\x18\x04 \x01(\tR\x04name\x12\x36\n\x05items\x18\x05 \x01(\x0b\x32\x1e.hookloop.hook.v1.RelatedItemsH\x00R\x05items\x12@\n\tnot_found\x18\x06 \x01(\x0b\x32!.hookloop.hook.v1.RelatedNotFoundH\x00R\x08notFound\x12*\n\x05\x65rror\x18\x07 \x01(\x0b\x32\x12.google.rpc.StatusH\x00R\x05\x65rrorB\x08\n\x06result\"J\n\x0cRelatedItems\x12:\n\x07objects\x18\x01 \x03(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x07objects\"+\n\x0fRelatedNotFound\x12\x18\n\x07message\x18\x01 \x01(\tR\x07messageB\xbd\x01\n\x1aio.github.hookloop.hook.v1B\x0cRelatedProtoP\x01Z8github.com/hookloop/hookloop/gen/hookloop/hook/v1;hookv1\xaa\x02\x10Hookloop.Hook.V1\xca\x02\x10Hookloop\\Hook\\V1\xe2\x02\x19Hookloop\\Hook\\V1\\Metadata\xea\x02\x12Hookloop::Hook::V1b\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hookloop.hook.v1.related_pb2', globals())
 if _descriptor._USE_C_DESCRIPTORS == False:
 
   DESCRIPTOR._options = None
-  DESCRIPTOR._serialized_options = b'ZJgithub.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1;hookv1'
+  DESCRIPTOR._serialized_options = b'\n\032io.github.hookloop.hook.v1B\014RelatedProtoP\001Z8github.com/hookloop/hookloop/gen/hookloop/hook/v1;hookv1\252\002\020Hookloop.Hook.V1\312\002\020Hookloop\\Hook\\V1\342\002\031Hookloop\\Hook\\V1\\Metadata\352\002\022Hookloop::Hook::V1'
   _LABELSELECTOR_MATCHLABELSENTRY._options = None
   _LABELSELECTOR_MATCHLABELSENTRY._serialized_options = b'8\001'
-  _RELATEDRESOURCERULE._serialized_start=109
-  _RELATEDRESOURCERULE._serialized_end=415
-  _LABELSELECTOR._serialized_start=418
-  _LABELSELECTOR._serialized_end=671
-  _LABELSELECTOR_MATCHLABELSENTRY._serialized_start=609
-  _LABELSELECTOR_MATCHLABELSENTRY._serialized_end=671
-  _LABELSELECTORREQUIREMENT._serialized_start=674
-  _LABELSELECTORREQUIREMENT._serialized_end=949
-  _LABELSELECTORREQUIREMENT_OPERATOR._serialized_start=825
-  _LABELSELECTORREQUIREMENT_OPERATOR._serialized_end=949
-  _RELATEDGROUP._serialized_start=952
-  _RELATEDGROUP._serialized_end=1243
-  _RELATEDITEMS._serialized_start=1245
-  _RELATEDITEMS._serialized_end=1311
-  _RELATEDNOTFOUND._serialized_start=1313
-  _RELATEDNOTFOUND._serialized_end=1356
+  _RELATEDRESOURCERULE._serialized_start=111
+  _RELATEDRESOURCERULE._serialized_end=417
+  _LABELSELECTOR._serialized_start=420
+  _LABELSELECTOR._serialized_end=673
+  _LABELSELECTOR_MATCHLABELSENTRY._serialized_start=611
+  _LABELSELECTOR_MATCHLABELSENTRY._serialized_end=673
+  _LABELSELECTORREQUIREMENT._serialized_start=676
+  _LABELSELECTORREQUIREMENT._serialized_end=951
+  _LABELSELECTORREQUIREMENT_OPERATOR._serialized_start=827
+  _LABELSELECTORREQUIREMENT_OPERATOR._serialized_end=951
+  _RELATEDGROUP._serialized_start=954
+  _RELATEDGROUP._serialized_end=1245
+  _RELATEDITEMS._serialized_start=1247
+  _RELATEDITEMS._serialized_end=1321
+  _RELATEDNOTFOUND._serialized_start=1323
+  _RELATEDNOTFOUND._serialized_end=1366
 # @@protoc_insertion_point(module_scope)

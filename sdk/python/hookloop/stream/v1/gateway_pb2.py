@@ -14,14 +14,14 @@ _sym_db = _symbol_database.Default()
 from hookloop.stream.v1 import stream_pb2 as hookloop_dot_stream_dot_v1_dot_stream__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n hookloop/stream/v1/gateway.proto\x12\x12hookloop.stream.v1\x1a\x1fhookloop/stream/v1/stream.proto\"_\n\x0eTriggerRequest\x12\x16\n\x06worker\x18\x01 \x01(\tR\x06worker\x12\x35\n\x07trigger\x18\x02 \x01(\x0b\x32\x1b.hookloop.stream.v1.TriggerR\x07trigger\"+\n\x0fTriggerResponse\x12\x18\n\x07parents\x18\x01 \x01(\rR\x07parents2\xb6\x01\n\x0eGatewayService\x12P\n\x06\x41ttach\x12\x1f.hookloop.stream.v1.HookMessage\x1a!.hookloop.stream.v1.EngineMessage(\x01\x30\x01\x12R\n\x07Trigger\x12\".hookloop.stream.v1.TriggerRequest\x1a#.hookloop.stream.v1.TriggerResponseBPZNgithub.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1;streamv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n hookloop/stream/v1/gateway.proto\x12\x12hookloop.stream.v1\x1a\x1fhookloop/stream/v1/stream.proto\"_\n\x0eTriggerRequest\x12\x16\n\x06worker\x18\x01 \x01(\tR\x06worker\x12\x35\n\x07trigger\x18\x02 \x01(\x0b\x32\x1b.hookloop.stream.v1.TriggerR\x07trigger\"+\n\x0fTriggerResponse\x12\x18\n\x07parents\x18\x01 \x01(\rR\x07parents2\xb6\x01\n\x0eGatewayService\x12P\n\x06\x41ttach\x12\x1f.hookloop.stream.v1.HookMessage\x1a!.hookloop.stream.v1.EngineMessage(\x01\x30\x01\x12R\n\x07Trigger\x12\".hookloop.stream.v1.TriggerRequest\x1a#.hookloop.stream.v1.TriggerResponseB\xcb\x01\n\x1cio.github.hookloop.stream.v1B\x0cGatewayProtoP\x01Z<github.com/hookloop/hookloop/gen/hookloop/stream/v1;streamv1\xaa\x02\x12Hookloop.Stream.V1\xca\x02\x12Hookloop\\Stream\\V1\xe2\x02\x1bHookloop\\Stream\\V1\\Metadata\xea\x02\x14Hookloop::Stream::V1b\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hookloop.stream.v1.gateway_pb2', globals())
 if _descriptor._USE_C_DESCRIPTORS == False:
 
   DESCRIPTOR._options = None
-  DESCRIPTOR._serialized_options = b'ZNgithub.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1;streamv1'
+  DESCRIPTOR._serialized_options = b'\n\034io.github.hookloop.stream.v1B\014GatewayProtoP\001Z<github.com/hookloop/hookloop/gen/hookloop/stream/v1;streamv1\252\002\022Hookloop.Stream.V1\312\002\022Hookloop\\Stream\\V1\342\002\033Hookloop\\Stream\\V1\\Metadata\352\002\024Hookloop::Stream::V1'
   _TRIGGERREQUEST._serialized_start=89
   _TRIGGERREQUEST._serialized_end=184
   _TRIGGERRESPONSE._serialized_start=186

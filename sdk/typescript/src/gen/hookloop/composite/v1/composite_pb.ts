@@ -8,8 +8,8 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { DesiredObject } from "../../hook/v1/desired_pb.js";
 import { file_hookloop_hook_v1_desired } from "../../hook/v1/desired_pb.js";
-import type { Object$, ObjectGroup } from "../../hook/v1/object_pb.js";
-import { file_hookloop_hook_v1_object } from "../../hook/v1/object_pb.js";
+import type { ObjectGroup, ObservedObject } from "../../hook/v1/observed_pb.js";
+import { file_hookloop_hook_v1_observed } from "../../hook/v1/observed_pb.js";
 import type { RelatedGroup, RelatedResourceRule } from "../../hook/v1/related_pb.js";
 import { file_hookloop_hook_v1_related } from "../../hook/v1/related_pb.js";
 import type { ResponseDetails } from "../../hook/v1/response_pb.js";
@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file hookloop/composite/v1/composite.proto.
  */
 export const file_hookloop_composite_v1_composite: GenFile = /*@__PURE__*/
-  fileDesc("CiVob29rbG9vcC9jb21wb3NpdGUvdjEvY29tcG9zaXRlLnByb3RvEhVob29rbG9vcC5jb21wb3NpdGUudjEixwEKC1N5bmNSZXF1ZXN0EiwKCmNvbnRyb2xsZXIYASABKAsyGC5ob29rbG9vcC5ob29rLnYxLk9iamVjdBIoCgZwYXJlbnQYAiABKAsyGC5ob29rbG9vcC5ob29rLnYxLk9iamVjdBIvCghjaGlsZHJlbhgDIAMoCzIdLmhvb2tsb29wLmhvb2sudjEuT2JqZWN0R3JvdXASLwoHcmVsYXRlZBgEIAMoCzIeLmhvb2tsb29wLmhvb2sudjEuUmVsYXRlZEdyb3VwIpUBCgxTeW5jUmVzcG9uc2USEwoGc3RhdHVzGAEgASgMSACIAQESMQoIY2hpbGRyZW4YAiADKAsyHy5ob29rbG9vcC5ob29rLnYxLkRlc2lyZWRPYmplY3QSMgoHZGV0YWlscxgDIAEoCzIhLmhvb2tsb29wLmhvb2sudjEuUmVzcG9uc2VEZXRhaWxzQgkKB19zdGF0dXMiywEKD0ZpbmFsaXplUmVxdWVzdBIsCgpjb250cm9sbGVyGAEgASgLMhguaG9va2xvb3AuaG9vay52MS5PYmplY3QSKAoGcGFyZW50GAIgASgLMhguaG9va2xvb3AuaG9vay52MS5PYmplY3QSLwoIY2hpbGRyZW4YAyADKAsyHS5ob29rbG9vcC5ob29rLnYxLk9iamVjdEdyb3VwEi8KB3JlbGF0ZWQYBCADKAsyHi5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRHcm91cCKsAQoQRmluYWxpemVSZXNwb25zZRITCgZzdGF0dXMYASABKAxIAIgBARIxCghjaGlsZHJlbhgCIAMoCzIfLmhvb2tsb29wLmhvb2sudjEuRGVzaXJlZE9iamVjdBIyCgdkZXRhaWxzGAMgASgLMiEuaG9va2xvb3AuaG9vay52MS5SZXNwb25zZURldGFpbHMSEQoJZmluYWxpemVkGAQgASgIQgkKB19zdGF0dXMiagoQQ3VzdG9taXplUmVxdWVzdBIsCgpjb250cm9sbGVyGAEgASgLMhguaG9va2xvb3AuaG9vay52MS5PYmplY3QSKAoGcGFyZW50GAIgASgLMhguaG9va2xvb3AuaG9vay52MS5PYmplY3QiVQoRQ3VzdG9taXplUmVzcG9uc2USQAoRcmVsYXRlZF9yZXNvdXJjZXMYASADKAsyJS5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRSZXNvdXJjZVJ1bGUypAIKFENvbXBvc2l0ZUhvb2tTZXJ2aWNlEk8KBFN5bmMSIi5ob29rbG9vcC5jb21wb3NpdGUudjEuU3luY1JlcXVlc3QaIy5ob29rbG9vcC5jb21wb3NpdGUudjEuU3luY1Jlc3BvbnNlElsKCEZpbmFsaXplEiYuaG9va2xvb3AuY29tcG9zaXRlLnYxLkZpbmFsaXplUmVxdWVzdBonLmhvb2tsb29wLmNvbXBvc2l0ZS52MS5GaW5hbGl6ZVJlc3BvbnNlEl4KCUN1c3RvbWl6ZRInLmhvb2tsb29wLmNvbXBvc2l0ZS52MS5DdXN0b21pemVSZXF1ZXN0GiguaG9va2xvb3AuY29tcG9zaXRlLnYxLkN1c3RvbWl6ZVJlc3BvbnNlQlZaVGdpdGh1Yi5jb20vaG9va2xvb3AvaG9va2xvb3AvaW50ZXJuYWwvcHJvdG9jb2wvZ2VuL2hvb2tsb29wL2NvbXBvc2l0ZS92MTtjb21wb3NpdGV2MWIGcHJvdG8z", [file_hookloop_hook_v1_desired, file_hookloop_hook_v1_object, file_hookloop_hook_v1_related, file_hookloop_hook_v1_response]);
+  fileDesc("CiVob29rbG9vcC9jb21wb3NpdGUvdjEvY29tcG9zaXRlLnByb3RvEhVob29rbG9vcC5jb21wb3NpdGUudjEi1wEKC1N5bmNSZXF1ZXN0EjQKCmNvbnRyb2xsZXIYASABKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0EjAKBnBhcmVudBgCIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QSLwoIY2hpbGRyZW4YAyADKAsyHS5ob29rbG9vcC5ob29rLnYxLk9iamVjdEdyb3VwEi8KB3JlbGF0ZWQYBCADKAsyHi5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRHcm91cCKVAQoMU3luY1Jlc3BvbnNlEhMKBnN0YXR1cxgBIAEoDEgAiAEBEjEKCGNoaWxkcmVuGAIgAygLMh8uaG9va2xvb3AuaG9vay52MS5EZXNpcmVkT2JqZWN0EjIKB2RldGFpbHMYAyABKAsyIS5ob29rbG9vcC5ob29rLnYxLlJlc3BvbnNlRGV0YWlsc0IJCgdfc3RhdHVzItsBCg9GaW5hbGl6ZVJlcXVlc3QSNAoKY29udHJvbGxlchgBIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QSMAoGcGFyZW50GAIgASgLMiAuaG9va2xvb3AuaG9vay52MS5PYnNlcnZlZE9iamVjdBIvCghjaGlsZHJlbhgDIAMoCzIdLmhvb2tsb29wLmhvb2sudjEuT2JqZWN0R3JvdXASLwoHcmVsYXRlZBgEIAMoCzIeLmhvb2tsb29wLmhvb2sudjEuUmVsYXRlZEdyb3VwIqwBChBGaW5hbGl6ZVJlc3BvbnNlEhMKBnN0YXR1cxgBIAEoDEgAiAEBEjEKCGNoaWxkcmVuGAIgAygLMh8uaG9va2xvb3AuaG9vay52MS5EZXNpcmVkT2JqZWN0EjIKB2RldGFpbHMYAyABKAsyIS5ob29rbG9vcC5ob29rLnYxLlJlc3BvbnNlRGV0YWlscxIRCglmaW5hbGl6ZWQYBCABKAhCCQoHX3N0YXR1cyJ6ChBDdXN0b21pemVSZXF1ZXN0EjQKCmNvbnRyb2xsZXIYASABKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0EjAKBnBhcmVudBgCIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QiVQoRQ3VzdG9taXplUmVzcG9uc2USQAoRcmVsYXRlZF9yZXNvdXJjZXMYASADKAsyJS5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRSZXNvdXJjZVJ1bGUypAIKFENvbXBvc2l0ZUhvb2tTZXJ2aWNlEk8KBFN5bmMSIi5ob29rbG9vcC5jb21wb3NpdGUudjEuU3luY1JlcXVlc3QaIy5ob29rbG9vcC5jb21wb3NpdGUudjEuU3luY1Jlc3BvbnNlElsKCEZpbmFsaXplEiYuaG9va2xvb3AuY29tcG9zaXRlLnYxLkZpbmFsaXplUmVxdWVzdBonLmhvb2tsb29wLmNvbXBvc2l0ZS52MS5GaW5hbGl6ZVJlc3BvbnNlEl4KCUN1c3RvbWl6ZRInLmhvb2tsb29wLmNvbXBvc2l0ZS52MS5DdXN0b21pemVSZXF1ZXN0GiguaG9va2xvb3AuY29tcG9zaXRlLnYxLkN1c3RvbWl6ZVJlc3BvbnNlQuIBCh9pby5naXRodWIuaG9va2xvb3AuY29tcG9zaXRlLnYxQg5Db21wb3NpdGVQcm90b1ABWkJnaXRodWIuY29tL2hvb2tsb29wL2hvb2tsb29wL2dlbi9ob29rbG9vcC9jb21wb3NpdGUvdjE7Y29tcG9zaXRldjGqAhVIb29rbG9vcC5Db21wb3NpdGUuVjHKAhVIb29rbG9vcFxDb21wb3NpdGVcVjHiAh5Ib29rbG9vcFxDb21wb3NpdGVcVjFcTWV0YWRhdGHqAhdIb29rbG9vcDo6Q29tcG9zaXRlOjpWMWIGcHJvdG8z", [file_hookloop_hook_v1_desired, file_hookloop_hook_v1_observed, file_hookloop_hook_v1_related, file_hookloop_hook_v1_response]);
 
 /**
  * SyncRequest is the observed state of one parent.
@@ -31,16 +31,16 @@ export type SyncRequest = Message<"hookloop.composite.v1.SyncRequest"> & {
   /**
    * The CompositeController.
    *
-   * @generated from field: hookloop.hook.v1.Object controller = 1;
+   * @generated from field: hookloop.hook.v1.ObservedObject controller = 1;
    */
-  controller?: Object$ | undefined;
+  controller?: ObservedObject | undefined;
 
   /**
    * The parent.
    *
-   * @generated from field: hookloop.hook.v1.Object parent = 2;
+   * @generated from field: hookloop.hook.v1.ObservedObject parent = 2;
    */
-  parent?: Object$ | undefined;
+  parent?: ObservedObject | undefined;
 
   /**
    * The parent's children: one group for each kind that the controller declares, in that order.
@@ -111,16 +111,16 @@ export type FinalizeRequest = Message<"hookloop.composite.v1.FinalizeRequest"> &
   /**
    * The CompositeController.
    *
-   * @generated from field: hookloop.hook.v1.Object controller = 1;
+   * @generated from field: hookloop.hook.v1.ObservedObject controller = 1;
    */
-  controller?: Object$ | undefined;
+  controller?: ObservedObject | undefined;
 
   /**
    * The parent. Its metadata.deletionTimestamp is set.
    *
-   * @generated from field: hookloop.hook.v1.Object parent = 2;
+   * @generated from field: hookloop.hook.v1.ObservedObject parent = 2;
    */
-  parent?: Object$ | undefined;
+  parent?: ObservedObject | undefined;
 
   /**
    * The parent's children, as in SyncRequest.children.
@@ -196,16 +196,16 @@ export type CustomizeRequest = Message<"hookloop.composite.v1.CustomizeRequest">
   /**
    * The CompositeController.
    *
-   * @generated from field: hookloop.hook.v1.Object controller = 1;
+   * @generated from field: hookloop.hook.v1.ObservedObject controller = 1;
    */
-  controller?: Object$ | undefined;
+  controller?: ObservedObject | undefined;
 
   /**
    * The parent.
    *
-   * @generated from field: hookloop.hook.v1.Object parent = 2;
+   * @generated from field: hookloop.hook.v1.ObservedObject parent = 2;
    */
-  parent?: Object$ | undefined;
+  parent?: ObservedObject | undefined;
 };
 
 /**

@@ -8,8 +8,8 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { DesiredObject } from "../../hook/v1/desired_pb.js";
 import { file_hookloop_hook_v1_desired } from "../../hook/v1/desired_pb.js";
-import type { Object$, ObjectGroup } from "../../hook/v1/object_pb.js";
-import { file_hookloop_hook_v1_object } from "../../hook/v1/object_pb.js";
+import type { ObjectGroup, ObservedObject } from "../../hook/v1/observed_pb.js";
+import { file_hookloop_hook_v1_observed } from "../../hook/v1/observed_pb.js";
 import type { RelatedGroup, RelatedResourceRule } from "../../hook/v1/related_pb.js";
 import { file_hookloop_hook_v1_related } from "../../hook/v1/related_pb.js";
 import type { ResponseDetails } from "../../hook/v1/response_pb.js";
@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file hookloop/decorator/v1/decorator.proto.
  */
 export const file_hookloop_decorator_v1_decorator: GenFile = /*@__PURE__*/
-  fileDesc("CiVob29rbG9vcC9kZWNvcmF0b3IvdjEvZGVjb3JhdG9yLnByb3RvEhVob29rbG9vcC5kZWNvcmF0b3IudjEiygEKC1N5bmNSZXF1ZXN0EiwKCmNvbnRyb2xsZXIYASABKAsyGC5ob29rbG9vcC5ob29rLnYxLk9iamVjdBIoCgZvYmplY3QYAiABKAsyGC5ob29rbG9vcC5ob29rLnYxLk9iamVjdBIyCgthdHRhY2htZW50cxgDIAMoCzIdLmhvb2tsb29wLmhvb2sudjEuT2JqZWN0R3JvdXASLwoHcmVsYXRlZBgEIAMoCzIeLmhvb2tsb29wLmhvb2sudjEuUmVsYXRlZEdyb3VwIv8BCgxTeW5jUmVzcG9uc2USEwoGc3RhdHVzGAEgASgMSACIAQESNAoLYXR0YWNobWVudHMYAiADKAsyHy5ob29rbG9vcC5ob29rLnYxLkRlc2lyZWRPYmplY3QSMgoHZGV0YWlscxgDIAEoCzIhLmhvb2tsb29wLmhvb2sudjEuUmVzcG9uc2VEZXRhaWxzEi8KBmxhYmVscxgEIAEoCzIfLmhvb2tsb29wLmRlY29yYXRvci52MS5LZXlQYXRjaBI0Cgthbm5vdGF0aW9ucxgFIAEoCzIfLmhvb2tsb29wLmRlY29yYXRvci52MS5LZXlQYXRjaEIJCgdfc3RhdHVzIn0KCEtleVBhdGNoEjUKA3NldBgBIAMoCzIoLmhvb2tsb29wLmRlY29yYXRvci52MS5LZXlQYXRjaC5TZXRFbnRyeRIOCgZyZW1vdmUYAiADKAkaKgoIU2V0RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLOAQoPRmluYWxpemVSZXF1ZXN0EiwKCmNvbnRyb2xsZXIYASABKAsyGC5ob29rbG9vcC5ob29rLnYxLk9iamVjdBIoCgZvYmplY3QYAiABKAsyGC5ob29rbG9vcC5ob29rLnYxLk9iamVjdBIyCgthdHRhY2htZW50cxgDIAMoCzIdLmhvb2tsb29wLmhvb2sudjEuT2JqZWN0R3JvdXASLwoHcmVsYXRlZBgEIAMoCzIeLmhvb2tsb29wLmhvb2sudjEuUmVsYXRlZEdyb3VwIpYCChBGaW5hbGl6ZVJlc3BvbnNlEhMKBnN0YXR1cxgBIAEoDEgAiAEBEjQKC2F0dGFjaG1lbnRzGAIgAygLMh8uaG9va2xvb3AuaG9vay52MS5EZXNpcmVkT2JqZWN0EjIKB2RldGFpbHMYAyABKAsyIS5ob29rbG9vcC5ob29rLnYxLlJlc3BvbnNlRGV0YWlscxIvCgZsYWJlbHMYBCABKAsyHy5ob29rbG9vcC5kZWNvcmF0b3IudjEuS2V5UGF0Y2gSNAoLYW5ub3RhdGlvbnMYBSABKAsyHy5ob29rbG9vcC5kZWNvcmF0b3IudjEuS2V5UGF0Y2gSEQoJZmluYWxpemVkGAYgASgIQgkKB19zdGF0dXMiagoQQ3VzdG9taXplUmVxdWVzdBIsCgpjb250cm9sbGVyGAEgASgLMhguaG9va2xvb3AuaG9vay52MS5PYmplY3QSKAoGb2JqZWN0GAIgASgLMhguaG9va2xvb3AuaG9vay52MS5PYmplY3QiVQoRQ3VzdG9taXplUmVzcG9uc2USQAoRcmVsYXRlZF9yZXNvdXJjZXMYASADKAsyJS5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRSZXNvdXJjZVJ1bGUypAIKFERlY29yYXRvckhvb2tTZXJ2aWNlEk8KBFN5bmMSIi5ob29rbG9vcC5kZWNvcmF0b3IudjEuU3luY1JlcXVlc3QaIy5ob29rbG9vcC5kZWNvcmF0b3IudjEuU3luY1Jlc3BvbnNlElsKCEZpbmFsaXplEiYuaG9va2xvb3AuZGVjb3JhdG9yLnYxLkZpbmFsaXplUmVxdWVzdBonLmhvb2tsb29wLmRlY29yYXRvci52MS5GaW5hbGl6ZVJlc3BvbnNlEl4KCUN1c3RvbWl6ZRInLmhvb2tsb29wLmRlY29yYXRvci52MS5DdXN0b21pemVSZXF1ZXN0GiguaG9va2xvb3AuZGVjb3JhdG9yLnYxLkN1c3RvbWl6ZVJlc3BvbnNlQlZaVGdpdGh1Yi5jb20vaG9va2xvb3AvaG9va2xvb3AvaW50ZXJuYWwvcHJvdG9jb2wvZ2VuL2hvb2tsb29wL2RlY29yYXRvci92MTtkZWNvcmF0b3J2MWIGcHJvdG8z", [file_hookloop_hook_v1_desired, file_hookloop_hook_v1_object, file_hookloop_hook_v1_related, file_hookloop_hook_v1_response]);
+  fileDesc("CiVob29rbG9vcC9kZWNvcmF0b3IvdjEvZGVjb3JhdG9yLnByb3RvEhVob29rbG9vcC5kZWNvcmF0b3IudjEi2gEKC1N5bmNSZXF1ZXN0EjQKCmNvbnRyb2xsZXIYASABKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0EjAKBm9iamVjdBgCIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QSMgoLYXR0YWNobWVudHMYAyADKAsyHS5ob29rbG9vcC5ob29rLnYxLk9iamVjdEdyb3VwEi8KB3JlbGF0ZWQYBCADKAsyHi5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRHcm91cCL/AQoMU3luY1Jlc3BvbnNlEhMKBnN0YXR1cxgBIAEoDEgAiAEBEjQKC2F0dGFjaG1lbnRzGAIgAygLMh8uaG9va2xvb3AuaG9vay52MS5EZXNpcmVkT2JqZWN0EjIKB2RldGFpbHMYAyABKAsyIS5ob29rbG9vcC5ob29rLnYxLlJlc3BvbnNlRGV0YWlscxIvCgZsYWJlbHMYBCABKAsyHy5ob29rbG9vcC5kZWNvcmF0b3IudjEuS2V5UGF0Y2gSNAoLYW5ub3RhdGlvbnMYBSABKAsyHy5ob29rbG9vcC5kZWNvcmF0b3IudjEuS2V5UGF0Y2hCCQoHX3N0YXR1cyJ9CghLZXlQYXRjaBI1CgNzZXQYASADKAsyKC5ob29rbG9vcC5kZWNvcmF0b3IudjEuS2V5UGF0Y2guU2V0RW50cnkSDgoGcmVtb3ZlGAIgAygJGioKCFNldEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEi3gEKD0ZpbmFsaXplUmVxdWVzdBI0Cgpjb250cm9sbGVyGAEgASgLMiAuaG9va2xvb3AuaG9vay52MS5PYnNlcnZlZE9iamVjdBIwCgZvYmplY3QYAiABKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0EjIKC2F0dGFjaG1lbnRzGAMgAygLMh0uaG9va2xvb3AuaG9vay52MS5PYmplY3RHcm91cBIvCgdyZWxhdGVkGAQgAygLMh4uaG9va2xvb3AuaG9vay52MS5SZWxhdGVkR3JvdXAilgIKEEZpbmFsaXplUmVzcG9uc2USEwoGc3RhdHVzGAEgASgMSACIAQESNAoLYXR0YWNobWVudHMYAiADKAsyHy5ob29rbG9vcC5ob29rLnYxLkRlc2lyZWRPYmplY3QSMgoHZGV0YWlscxgDIAEoCzIhLmhvb2tsb29wLmhvb2sudjEuUmVzcG9uc2VEZXRhaWxzEi8KBmxhYmVscxgEIAEoCzIfLmhvb2tsb29wLmRlY29yYXRvci52MS5LZXlQYXRjaBI0Cgthbm5vdGF0aW9ucxgFIAEoCzIfLmhvb2tsb29wLmRlY29yYXRvci52MS5LZXlQYXRjaBIRCglmaW5hbGl6ZWQYBiABKAhCCQoHX3N0YXR1cyJ6ChBDdXN0b21pemVSZXF1ZXN0EjQKCmNvbnRyb2xsZXIYASABKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0EjAKBm9iamVjdBgCIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QiVQoRQ3VzdG9taXplUmVzcG9uc2USQAoRcmVsYXRlZF9yZXNvdXJjZXMYASADKAsyJS5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRSZXNvdXJjZVJ1bGUypAIKFERlY29yYXRvckhvb2tTZXJ2aWNlEk8KBFN5bmMSIi5ob29rbG9vcC5kZWNvcmF0b3IudjEuU3luY1JlcXVlc3QaIy5ob29rbG9vcC5kZWNvcmF0b3IudjEuU3luY1Jlc3BvbnNlElsKCEZpbmFsaXplEiYuaG9va2xvb3AuZGVjb3JhdG9yLnYxLkZpbmFsaXplUmVxdWVzdBonLmhvb2tsb29wLmRlY29yYXRvci52MS5GaW5hbGl6ZVJlc3BvbnNlEl4KCUN1c3RvbWl6ZRInLmhvb2tsb29wLmRlY29yYXRvci52MS5DdXN0b21pemVSZXF1ZXN0GiguaG9va2xvb3AuZGVjb3JhdG9yLnYxLkN1c3RvbWl6ZVJlc3BvbnNlQuIBCh9pby5naXRodWIuaG9va2xvb3AuZGVjb3JhdG9yLnYxQg5EZWNvcmF0b3JQcm90b1ABWkJnaXRodWIuY29tL2hvb2tsb29wL2hvb2tsb29wL2dlbi9ob29rbG9vcC9kZWNvcmF0b3IvdjE7ZGVjb3JhdG9ydjGqAhVIb29rbG9vcC5EZWNvcmF0b3IuVjHKAhVIb29rbG9vcFxEZWNvcmF0b3JcVjHiAh5Ib29rbG9vcFxEZWNvcmF0b3JcVjFcTWV0YWRhdGHqAhdIb29rbG9vcDo6RGVjb3JhdG9yOjpWMWIGcHJvdG8z", [file_hookloop_hook_v1_desired, file_hookloop_hook_v1_observed, file_hookloop_hook_v1_related, file_hookloop_hook_v1_response]);
 
 /**
  * SyncRequest is the observed state of one decorated object.
@@ -31,16 +31,16 @@ export type SyncRequest = Message<"hookloop.decorator.v1.SyncRequest"> & {
   /**
    * The DecoratorController.
    *
-   * @generated from field: hookloop.hook.v1.Object controller = 1;
+   * @generated from field: hookloop.hook.v1.ObservedObject controller = 1;
    */
-  controller?: Object$ | undefined;
+  controller?: ObservedObject | undefined;
 
   /**
    * The decorated object.
    *
-   * @generated from field: hookloop.hook.v1.Object object = 2;
+   * @generated from field: hookloop.hook.v1.ObservedObject object = 2;
    */
-  object?: Object$ | undefined;
+  object?: ObservedObject | undefined;
 
   /**
    * The attachments that this controller created for the object: one group for each kind that the
@@ -156,16 +156,16 @@ export type FinalizeRequest = Message<"hookloop.decorator.v1.FinalizeRequest"> &
   /**
    * The DecoratorController.
    *
-   * @generated from field: hookloop.hook.v1.Object controller = 1;
+   * @generated from field: hookloop.hook.v1.ObservedObject controller = 1;
    */
-  controller?: Object$ | undefined;
+  controller?: ObservedObject | undefined;
 
   /**
    * The decorated object. Its metadata.deletionTimestamp is set only if it is being deleted.
    *
-   * @generated from field: hookloop.hook.v1.Object object = 2;
+   * @generated from field: hookloop.hook.v1.ObservedObject object = 2;
    */
-  object?: Object$ | undefined;
+  object?: ObservedObject | undefined;
 
   /**
    * The attachments, as in SyncRequest.attachments.
@@ -256,16 +256,16 @@ export type CustomizeRequest = Message<"hookloop.decorator.v1.CustomizeRequest">
   /**
    * The DecoratorController.
    *
-   * @generated from field: hookloop.hook.v1.Object controller = 1;
+   * @generated from field: hookloop.hook.v1.ObservedObject controller = 1;
    */
-  controller?: Object$ | undefined;
+  controller?: ObservedObject | undefined;
 
   /**
    * The decorated object.
    *
-   * @generated from field: hookloop.hook.v1.Object object = 2;
+   * @generated from field: hookloop.hook.v1.ObservedObject object = 2;
    */
-  object?: Object$ | undefined;
+  object?: ObservedObject | undefined;
 };
 
 /**

@@ -4,15 +4,15 @@
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Encoding } from "./object_pb.js";
-import { file_hookloop_hook_v1_object } from "./object_pb.js";
+import type { Encoding } from "./observed_pb.js";
+import { file_hookloop_hook_v1_observed } from "./observed_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file hookloop/hook/v1/desired.proto.
  */
 export const file_hookloop_hook_v1_desired: GenFile = /*@__PURE__*/
-  fileDesc("Ch5ob29rbG9vcC9ob29rL3YxL2Rlc2lyZWQucHJvdG8SEGhvb2tsb29wLmhvb2sudjEimwEKDURlc2lyZWRPYmplY3QSLAoIZW5jb2RpbmcYASABKA4yGi5ob29rbG9vcC5ob29rLnYxLkVuY29kaW5nEgwKBGJvZHkYAiABKAwSEgoFcmVhZHkYAyABKAhIAIgBARIwCgpkZXBlbmRzX29uGAQgAygLMhwuaG9va2xvb3AuaG9vay52MS5EZXBlbmRlbmN5QggKBl9yZWFkeSJjCgpEZXBlbmRlbmN5EhMKC2FwaV92ZXJzaW9uGAEgASgJEgwKBGtpbmQYAiABKAkSEQoJbmFtZXNwYWNlGAMgASgJEgwKBG5hbWUYBCABKAkSEQoJY29uZGl0aW9uGAUgASgJQkxaSmdpdGh1Yi5jb20vaG9va2xvb3AvaG9va2xvb3AvaW50ZXJuYWwvcHJvdG9jb2wvZ2VuL2hvb2tsb29wL2hvb2svdjE7aG9va3YxYgZwcm90bzM", [file_hookloop_hook_v1_object]);
+  fileDesc("Ch5ob29rbG9vcC9ob29rL3YxL2Rlc2lyZWQucHJvdG8SEGhvb2tsb29wLmhvb2sudjEimwEKDURlc2lyZWRPYmplY3QSLAoIZW5jb2RpbmcYASABKA4yGi5ob29rbG9vcC5ob29rLnYxLkVuY29kaW5nEgwKBGJvZHkYAiABKAwSEgoFcmVhZHkYAyABKAhIAIgBARIwCgpkZXBlbmRzX29uGAQgAygLMhwuaG9va2xvb3AuaG9vay52MS5EZXBlbmRlbmN5QggKBl9yZWFkeSJjCgpEZXBlbmRlbmN5EhMKC2FwaV92ZXJzaW9uGAEgASgJEgwKBGtpbmQYAiABKAkSEQoJbmFtZXNwYWNlGAMgASgJEgwKBG5hbWUYBCABKAkSEQoJY29uZGl0aW9uGAUgASgJQr0BChppby5naXRodWIuaG9va2xvb3AuaG9vay52MUIMRGVzaXJlZFByb3RvUAFaOGdpdGh1Yi5jb20vaG9va2xvb3AvaG9va2xvb3AvZ2VuL2hvb2tsb29wL2hvb2svdjE7aG9va3YxqgIQSG9va2xvb3AuSG9vay5WMcoCEEhvb2tsb29wXEhvb2tcVjHiAhlIb29rbG9vcFxIb29rXFYxXE1ldGFkYXRh6gISSG9va2xvb3A6Okhvb2s6OlYxYgZwcm90bzM", [file_hookloop_hook_v1_observed]);
 
 /**
  * DesiredObject is one object that should exist. The hook sets it.
@@ -66,14 +66,14 @@ export const DesiredObjectSchema: GenMessage<DesiredObject> = /*@__PURE__*/
  */
 export type Dependency = Message<"hookloop.hook.v1.Dependency"> & {
   /**
-   * The other object's API version, as in Object.api_version. Required.
+   * The other object's API version, as in ObservedObject.api_version. Required.
    *
    * @generated from field: string api_version = 1;
    */
   apiVersion: string;
 
   /**
-   * The other object's kind, as in Object.kind. Required.
+   * The other object's kind, as in ObservedObject.kind. Required.
    *
    * @generated from field: string kind = 2;
    */

@@ -6,15 +6,15 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Status } from "../../../google/rpc/status_pb.js";
 import { file_google_rpc_status } from "../../../google/rpc/status_pb.js";
-import type { Object$ } from "./object_pb.js";
-import { file_hookloop_hook_v1_object } from "./object_pb.js";
+import type { ObservedObject } from "./observed_pb.js";
+import { file_hookloop_hook_v1_observed } from "./observed_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file hookloop/hook/v1/related.proto.
  */
 export const file_hookloop_hook_v1_related: GenFile = /*@__PURE__*/
-  fileDesc("Ch5ob29rbG9vcC9ob29rL3YxL3JlbGF0ZWQucHJvdG8SEGhvb2tsb29wLmhvb2sudjEi4gEKE1JlbGF0ZWRSZXNvdXJjZVJ1bGUSEwoLYXBpX3ZlcnNpb24YASABKAkSEAoIcmVzb3VyY2UYAiABKAkSNwoObGFiZWxfc2VsZWN0b3IYAyABKAsyHy5ob29rbG9vcC5ob29rLnYxLkxhYmVsU2VsZWN0b3ISOwoSbmFtZXNwYWNlX3NlbGVjdG9yGAQgASgLMh8uaG9va2xvb3AuaG9vay52MS5MYWJlbFNlbGVjdG9yEhEKCW5hbWVzcGFjZRgFIAEoCRINCgVuYW1lcxgGIAMoCRIMCgRuYW1lGAcgASgJItIBCg1MYWJlbFNlbGVjdG9yEkYKDG1hdGNoX2xhYmVscxgBIAMoCzIwLmhvb2tsb29wLmhvb2sudjEuTGFiZWxTZWxlY3Rvci5NYXRjaExhYmVsc0VudHJ5EkUKEW1hdGNoX2V4cHJlc3Npb25zGAIgAygLMiouaG9va2xvb3AuaG9vay52MS5MYWJlbFNlbGVjdG9yUmVxdWlyZW1lbnQaMgoQTWF0Y2hMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIvwBChhMYWJlbFNlbGVjdG9yUmVxdWlyZW1lbnQSCwoDa2V5GAEgASgJEkUKCG9wZXJhdG9yGAIgASgOMjMuaG9va2xvb3AuaG9vay52MS5MYWJlbFNlbGVjdG9yUmVxdWlyZW1lbnQuT3BlcmF0b3ISDgoGdmFsdWVzGAMgAygJInwKCE9wZXJhdG9yEhgKFE9QRVJBVE9SX1VOU1BFQ0lGSUVEEAASDwoLT1BFUkFUT1JfSU4QARITCg9PUEVSQVRPUl9OT1RfSU4QAhITCg9PUEVSQVRPUl9FWElTVFMQAxIbChdPUEVSQVRPUl9ET0VTX05PVF9FWElTVBAEIukBCgxSZWxhdGVkR3JvdXASEwoLYXBpX3ZlcnNpb24YASABKAkSDAoEa2luZBgCIAEoCRIQCghyZXNvdXJjZRgDIAEoCRIMCgRuYW1lGAQgASgJEi8KBWl0ZW1zGAUgASgLMh4uaG9va2xvb3AuaG9vay52MS5SZWxhdGVkSXRlbXNIABI2Cglub3RfZm91bmQYBiABKAsyIS5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWROb3RGb3VuZEgAEiMKBWVycm9yGAcgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIICgZyZXN1bHQiOQoMUmVsYXRlZEl0ZW1zEikKB29iamVjdHMYASADKAsyGC5ob29rbG9vcC5ob29rLnYxLk9iamVjdCIiCg9SZWxhdGVkTm90Rm91bmQSDwoHbWVzc2FnZRgBIAEoCUJMWkpnaXRodWIuY29tL2hvb2tsb29wL2hvb2tsb29wL2ludGVybmFsL3Byb3RvY29sL2dlbi9ob29rbG9vcC9ob29rL3YxO2hvb2t2MWIGcHJvdG8z", [file_google_rpc_status, file_hookloop_hook_v1_object]);
+  fileDesc("Ch5ob29rbG9vcC9ob29rL3YxL3JlbGF0ZWQucHJvdG8SEGhvb2tsb29wLmhvb2sudjEi4gEKE1JlbGF0ZWRSZXNvdXJjZVJ1bGUSEwoLYXBpX3ZlcnNpb24YASABKAkSEAoIcmVzb3VyY2UYAiABKAkSNwoObGFiZWxfc2VsZWN0b3IYAyABKAsyHy5ob29rbG9vcC5ob29rLnYxLkxhYmVsU2VsZWN0b3ISOwoSbmFtZXNwYWNlX3NlbGVjdG9yGAQgASgLMh8uaG9va2xvb3AuaG9vay52MS5MYWJlbFNlbGVjdG9yEhEKCW5hbWVzcGFjZRgFIAEoCRINCgVuYW1lcxgGIAMoCRIMCgRuYW1lGAcgASgJItIBCg1MYWJlbFNlbGVjdG9yEkYKDG1hdGNoX2xhYmVscxgBIAMoCzIwLmhvb2tsb29wLmhvb2sudjEuTGFiZWxTZWxlY3Rvci5NYXRjaExhYmVsc0VudHJ5EkUKEW1hdGNoX2V4cHJlc3Npb25zGAIgAygLMiouaG9va2xvb3AuaG9vay52MS5MYWJlbFNlbGVjdG9yUmVxdWlyZW1lbnQaMgoQTWF0Y2hMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIvwBChhMYWJlbFNlbGVjdG9yUmVxdWlyZW1lbnQSCwoDa2V5GAEgASgJEkUKCG9wZXJhdG9yGAIgASgOMjMuaG9va2xvb3AuaG9vay52MS5MYWJlbFNlbGVjdG9yUmVxdWlyZW1lbnQuT3BlcmF0b3ISDgoGdmFsdWVzGAMgAygJInwKCE9wZXJhdG9yEhgKFE9QRVJBVE9SX1VOU1BFQ0lGSUVEEAASDwoLT1BFUkFUT1JfSU4QARITCg9PUEVSQVRPUl9OT1RfSU4QAhITCg9PUEVSQVRPUl9FWElTVFMQAxIbChdPUEVSQVRPUl9ET0VTX05PVF9FWElTVBAEIukBCgxSZWxhdGVkR3JvdXASEwoLYXBpX3ZlcnNpb24YASABKAkSDAoEa2luZBgCIAEoCRIQCghyZXNvdXJjZRgDIAEoCRIMCgRuYW1lGAQgASgJEi8KBWl0ZW1zGAUgASgLMh4uaG9va2xvb3AuaG9vay52MS5SZWxhdGVkSXRlbXNIABI2Cglub3RfZm91bmQYBiABKAsyIS5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWROb3RGb3VuZEgAEiMKBWVycm9yGAcgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIICgZyZXN1bHQiQQoMUmVsYXRlZEl0ZW1zEjEKB29iamVjdHMYASADKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0IiIKD1JlbGF0ZWROb3RGb3VuZBIPCgdtZXNzYWdlGAEgASgJQr0BChppby5naXRodWIuaG9va2xvb3AuaG9vay52MUIMUmVsYXRlZFByb3RvUAFaOGdpdGh1Yi5jb20vaG9va2xvb3AvaG9va2xvb3AvZ2VuL2hvb2tsb29wL2hvb2svdjE7aG9va3YxqgIQSG9va2xvb3AuSG9vay5WMcoCEEhvb2tsb29wXEhvb2tcVjHiAhlIb29rbG9vcFxIb29rXFYxXE1ldGFkYXRh6gISSG9va2xvb3A6Okhvb2s6OlYxYgZwcm90bzM", [file_google_rpc_status, file_hookloop_hook_v1_observed]);
 
 /**
  * RelatedResourceRule selects objects that the hook reads but does not own. It selects by names, by
@@ -27,7 +27,7 @@ export const file_hookloop_hook_v1_related: GenFile = /*@__PURE__*/
  */
 export type RelatedResourceRule = Message<"hookloop.hook.v1.RelatedResourceRule"> & {
   /**
-   * The API version of the resource, as in Object.api_version. Required.
+   * The API version of the resource, as in ObservedObject.api_version. Required.
    *
    * @generated from field: string api_version = 1;
    */
@@ -209,14 +209,14 @@ export const LabelSelectorRequirement_OperatorSchema: GenEnum<LabelSelectorRequi
  */
 export type RelatedGroup = Message<"hookloop.hook.v1.RelatedGroup"> & {
   /**
-   * The API version of the resource, as in Object.api_version.
+   * The API version of the resource, as in ObservedObject.api_version.
    *
    * @generated from field: string api_version = 1;
    */
   apiVersion: string;
 
   /**
-   * The kind of the objects, as in Object.kind. Empty if the result is not_found.
+   * The kind of the objects, as in ObservedObject.kind. Empty if the result is not_found.
    *
    * @generated from field: string kind = 2;
    */
@@ -285,9 +285,9 @@ export type RelatedItems = Message<"hookloop.hook.v1.RelatedItems"> & {
   /**
    * The objects, ordered by namespace and name.
    *
-   * @generated from field: repeated hookloop.hook.v1.Object objects = 1;
+   * @generated from field: repeated hookloop.hook.v1.ObservedObject objects = 1;
    */
-  objects: Object$[];
+  objects: ObservedObject[];
 };
 
 /**

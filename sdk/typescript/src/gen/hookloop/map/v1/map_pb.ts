@@ -8,8 +8,8 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { DesiredObject } from "../../hook/v1/desired_pb.js";
 import { file_hookloop_hook_v1_desired } from "../../hook/v1/desired_pb.js";
-import type { Object$, ObjectGroup } from "../../hook/v1/object_pb.js";
-import { file_hookloop_hook_v1_object } from "../../hook/v1/object_pb.js";
+import type { ObjectGroup, ObservedObject } from "../../hook/v1/observed_pb.js";
+import { file_hookloop_hook_v1_observed } from "../../hook/v1/observed_pb.js";
 import type { RelatedGroup, RelatedResourceRule } from "../../hook/v1/related_pb.js";
 import { file_hookloop_hook_v1_related } from "../../hook/v1/related_pb.js";
 import type { ResponseDetails } from "../../hook/v1/response_pb.js";
@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file hookloop/map/v1/map.proto.
  */
 export const file_hookloop_map_v1_map: GenFile = /*@__PURE__*/
-  fileDesc("Chlob29rbG9vcC9tYXAvdjEvbWFwLnByb3RvEg9ob29rbG9vcC5tYXAudjEi/wEKCk1hcFJlcXVlc3QSLAoKY29udHJvbGxlchgBIAEoCzIYLmhvb2tsb29wLmhvb2sudjEuT2JqZWN0EigKBnBhcmVudBgCIAEoCzIYLmhvb2tsb29wLmhvb2sudjEuT2JqZWN0Eg8KB21hcF9rZXkYAyABKAkSJwoFaW5wdXQYBCABKAsyGC5ob29rbG9vcC5ob29rLnYxLk9iamVjdBIuCgdvdXRwdXRzGAUgAygLMh0uaG9va2xvb3AuaG9vay52MS5PYmplY3RHcm91cBIvCgdyZWxhdGVkGAYgAygLMh4uaG9va2xvb3AuaG9vay52MS5SZWxhdGVkR3JvdXAicwoLTWFwUmVzcG9uc2USMAoHb3V0cHV0cxgBIAMoCzIfLmhvb2tsb29wLmhvb2sudjEuRGVzaXJlZE9iamVjdBIyCgdkZXRhaWxzGAIgASgLMiEuaG9va2xvb3AuaG9vay52MS5SZXNwb25zZURldGFpbHMi3AEKEFRvbWJzdG9uZVJlcXVlc3QSLAoKY29udHJvbGxlchgBIAEoCzIYLmhvb2tsb29wLmhvb2sudjEuT2JqZWN0EigKBnBhcmVudBgCIAEoCzIYLmhvb2tsb29wLmhvb2sudjEuT2JqZWN0Eg8KB21hcF9rZXkYAyABKAkSLgoHb3V0cHV0cxgEIAMoCzIdLmhvb2tsb29wLmhvb2sudjEuT2JqZWN0R3JvdXASLwoHcmVsYXRlZBgFIAMoCzIeLmhvb2tsb29wLmhvb2sudjEuUmVsYXRlZEdyb3VwInkKEVRvbWJzdG9uZVJlc3BvbnNlEjAKB291dHB1dHMYASADKAsyHy5ob29rbG9vcC5ob29rLnYxLkRlc2lyZWRPYmplY3QSMgoHZGV0YWlscxgCIAEoCzIhLmhvb2tsb29wLmhvb2sudjEuUmVzcG9uc2VEZXRhaWxzIoQCCg9GaW5hbGl6ZVJlcXVlc3QSLAoKY29udHJvbGxlchgBIAEoCzIYLmhvb2tsb29wLmhvb2sudjEuT2JqZWN0EigKBnBhcmVudBgCIAEoCzIYLmhvb2tsb29wLmhvb2sudjEuT2JqZWN0Eg8KB21hcF9rZXkYAyABKAkSJwoFaW5wdXQYBCABKAsyGC5ob29rbG9vcC5ob29rLnYxLk9iamVjdBIuCgdvdXRwdXRzGAUgAygLMh0uaG9va2xvb3AuaG9vay52MS5PYmplY3RHcm91cBIvCgdyZWxhdGVkGAYgAygLMh4uaG9va2xvb3AuaG9vay52MS5SZWxhdGVkR3JvdXAiiwEKEEZpbmFsaXplUmVzcG9uc2USMAoHb3V0cHV0cxgBIAMoCzIfLmhvb2tsb29wLmhvb2sudjEuRGVzaXJlZE9iamVjdBIyCgdkZXRhaWxzGAIgASgLMiEuaG9va2xvb3AuaG9vay52MS5SZXNwb25zZURldGFpbHMSEQoJZmluYWxpemVkGAMgASgIImoKEEN1c3RvbWl6ZVJlcXVlc3QSLAoKY29udHJvbGxlchgBIAEoCzIYLmhvb2tsb29wLmhvb2sudjEuT2JqZWN0EigKBnBhcmVudBgCIAEoCzIYLmhvb2tsb29wLmhvb2sudjEuT2JqZWN0IlUKEUN1c3RvbWl6ZVJlc3BvbnNlEkAKEXJlbGF0ZWRfcmVzb3VyY2VzGAEgAygLMiUuaG9va2xvb3AuaG9vay52MS5SZWxhdGVkUmVzb3VyY2VSdWxlMssCCg5NYXBIb29rU2VydmljZRJACgNNYXASGy5ob29rbG9vcC5tYXAudjEuTWFwUmVxdWVzdBocLmhvb2tsb29wLm1hcC52MS5NYXBSZXNwb25zZRJSCglUb21ic3RvbmUSIS5ob29rbG9vcC5tYXAudjEuVG9tYnN0b25lUmVxdWVzdBoiLmhvb2tsb29wLm1hcC52MS5Ub21ic3RvbmVSZXNwb25zZRJPCghGaW5hbGl6ZRIgLmhvb2tsb29wLm1hcC52MS5GaW5hbGl6ZVJlcXVlc3QaIS5ob29rbG9vcC5tYXAudjEuRmluYWxpemVSZXNwb25zZRJSCglDdXN0b21pemUSIS5ob29rbG9vcC5tYXAudjEuQ3VzdG9taXplUmVxdWVzdBoiLmhvb2tsb29wLm1hcC52MS5DdXN0b21pemVSZXNwb25zZUJKWkhnaXRodWIuY29tL2hvb2tsb29wL2hvb2tsb29wL2ludGVybmFsL3Byb3RvY29sL2dlbi9ob29rbG9vcC9tYXAvdjE7bWFwdjFiBnByb3RvMw", [file_hookloop_hook_v1_desired, file_hookloop_hook_v1_object, file_hookloop_hook_v1_related, file_hookloop_hook_v1_response]);
+  fileDesc("Chlob29rbG9vcC9tYXAvdjEvbWFwLnByb3RvEg9ob29rbG9vcC5tYXAudjEilwIKCk1hcFJlcXVlc3QSNAoKY29udHJvbGxlchgBIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QSMAoGcGFyZW50GAIgASgLMiAuaG9va2xvb3AuaG9vay52MS5PYnNlcnZlZE9iamVjdBIPCgdtYXBfa2V5GAMgASgJEi8KBWlucHV0GAQgASgLMiAuaG9va2xvb3AuaG9vay52MS5PYnNlcnZlZE9iamVjdBIuCgdvdXRwdXRzGAUgAygLMh0uaG9va2xvb3AuaG9vay52MS5PYmplY3RHcm91cBIvCgdyZWxhdGVkGAYgAygLMh4uaG9va2xvb3AuaG9vay52MS5SZWxhdGVkR3JvdXAicwoLTWFwUmVzcG9uc2USMAoHb3V0cHV0cxgBIAMoCzIfLmhvb2tsb29wLmhvb2sudjEuRGVzaXJlZE9iamVjdBIyCgdkZXRhaWxzGAIgASgLMiEuaG9va2xvb3AuaG9vay52MS5SZXNwb25zZURldGFpbHMi7AEKEFRvbWJzdG9uZVJlcXVlc3QSNAoKY29udHJvbGxlchgBIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QSMAoGcGFyZW50GAIgASgLMiAuaG9va2xvb3AuaG9vay52MS5PYnNlcnZlZE9iamVjdBIPCgdtYXBfa2V5GAMgASgJEi4KB291dHB1dHMYBCADKAsyHS5ob29rbG9vcC5ob29rLnYxLk9iamVjdEdyb3VwEi8KB3JlbGF0ZWQYBSADKAsyHi5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRHcm91cCJ5ChFUb21ic3RvbmVSZXNwb25zZRIwCgdvdXRwdXRzGAEgAygLMh8uaG9va2xvb3AuaG9vay52MS5EZXNpcmVkT2JqZWN0EjIKB2RldGFpbHMYAiABKAsyIS5ob29rbG9vcC5ob29rLnYxLlJlc3BvbnNlRGV0YWlscyKcAgoPRmluYWxpemVSZXF1ZXN0EjQKCmNvbnRyb2xsZXIYASABKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0EjAKBnBhcmVudBgCIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QSDwoHbWFwX2tleRgDIAEoCRIvCgVpbnB1dBgEIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QSLgoHb3V0cHV0cxgFIAMoCzIdLmhvb2tsb29wLmhvb2sudjEuT2JqZWN0R3JvdXASLwoHcmVsYXRlZBgGIAMoCzIeLmhvb2tsb29wLmhvb2sudjEuUmVsYXRlZEdyb3VwIosBChBGaW5hbGl6ZVJlc3BvbnNlEjAKB291dHB1dHMYASADKAsyHy5ob29rbG9vcC5ob29rLnYxLkRlc2lyZWRPYmplY3QSMgoHZGV0YWlscxgCIAEoCzIhLmhvb2tsb29wLmhvb2sudjEuUmVzcG9uc2VEZXRhaWxzEhEKCWZpbmFsaXplZBgDIAEoCCJ6ChBDdXN0b21pemVSZXF1ZXN0EjQKCmNvbnRyb2xsZXIYASABKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0EjAKBnBhcmVudBgCIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QiVQoRQ3VzdG9taXplUmVzcG9uc2USQAoRcmVsYXRlZF9yZXNvdXJjZXMYASADKAsyJS5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRSZXNvdXJjZVJ1bGUyywIKDk1hcEhvb2tTZXJ2aWNlEkAKA01hcBIbLmhvb2tsb29wLm1hcC52MS5NYXBSZXF1ZXN0GhwuaG9va2xvb3AubWFwLnYxLk1hcFJlc3BvbnNlElIKCVRvbWJzdG9uZRIhLmhvb2tsb29wLm1hcC52MS5Ub21ic3RvbmVSZXF1ZXN0GiIuaG9va2xvb3AubWFwLnYxLlRvbWJzdG9uZVJlc3BvbnNlEk8KCEZpbmFsaXplEiAuaG9va2xvb3AubWFwLnYxLkZpbmFsaXplUmVxdWVzdBohLmhvb2tsb29wLm1hcC52MS5GaW5hbGl6ZVJlc3BvbnNlElIKCUN1c3RvbWl6ZRIhLmhvb2tsb29wLm1hcC52MS5DdXN0b21pemVSZXF1ZXN0GiIuaG9va2xvb3AubWFwLnYxLkN1c3RvbWl6ZVJlc3BvbnNlQrIBChlpby5naXRodWIuaG9va2xvb3AubWFwLnYxQghNYXBQcm90b1ABWjZnaXRodWIuY29tL2hvb2tsb29wL2hvb2tsb29wL2dlbi9ob29rbG9vcC9tYXAvdjE7bWFwdjGqAg9Ib29rbG9vcC5NYXAuVjHKAg9Ib29rbG9vcFxNYXBcVjHiAhhIb29rbG9vcFxNYXBcVjFcTWV0YWRhdGHqAhFIb29rbG9vcDo6TWFwOjpWMWIGcHJvdG8z", [file_hookloop_hook_v1_desired, file_hookloop_hook_v1_observed, file_hookloop_hook_v1_related, file_hookloop_hook_v1_response]);
 
 /**
  * MapRequest is the observed state of one input.
@@ -31,16 +31,16 @@ export type MapRequest = Message<"hookloop.map.v1.MapRequest"> & {
   /**
    * The MapController.
    *
-   * @generated from field: hookloop.hook.v1.Object controller = 1;
+   * @generated from field: hookloop.hook.v1.ObservedObject controller = 1;
    */
-  controller?: Object$ | undefined;
+  controller?: ObservedObject | undefined;
 
   /**
    * The parent, which selects the input and owns the outputs.
    *
-   * @generated from field: hookloop.hook.v1.Object parent = 2;
+   * @generated from field: hookloop.hook.v1.ObservedObject parent = 2;
    */
-  parent?: Object$ | undefined;
+  parent?: ObservedObject | undefined;
 
   /**
    * Identifies the input within the parent by its group, kind, namespace and name. An input that is
@@ -53,9 +53,9 @@ export type MapRequest = Message<"hookloop.map.v1.MapRequest"> & {
   /**
    * The input.
    *
-   * @generated from field: hookloop.hook.v1.Object input = 4;
+   * @generated from field: hookloop.hook.v1.ObservedObject input = 4;
    */
-  input?: Object$ | undefined;
+  input?: ObservedObject | undefined;
 
   /**
    * The outputs of this input: one group for each kind that the controller declares, in that order.
@@ -120,16 +120,16 @@ export type TombstoneRequest = Message<"hookloop.map.v1.TombstoneRequest"> & {
   /**
    * The MapController.
    *
-   * @generated from field: hookloop.hook.v1.Object controller = 1;
+   * @generated from field: hookloop.hook.v1.ObservedObject controller = 1;
    */
-  controller?: Object$ | undefined;
+  controller?: ObservedObject | undefined;
 
   /**
    * The parent, as in MapRequest.parent.
    *
-   * @generated from field: hookloop.hook.v1.Object parent = 2;
+   * @generated from field: hookloop.hook.v1.ObservedObject parent = 2;
    */
-  parent?: Object$ | undefined;
+  parent?: ObservedObject | undefined;
 
   /**
    * Identifies the former input, as in MapRequest.map_key.
@@ -202,16 +202,16 @@ export type FinalizeRequest = Message<"hookloop.map.v1.FinalizeRequest"> & {
   /**
    * The MapController.
    *
-   * @generated from field: hookloop.hook.v1.Object controller = 1;
+   * @generated from field: hookloop.hook.v1.ObservedObject controller = 1;
    */
-  controller?: Object$ | undefined;
+  controller?: ObservedObject | undefined;
 
   /**
    * The parent. Its metadata.deletionTimestamp is set only if it is being deleted.
    *
-   * @generated from field: hookloop.hook.v1.Object parent = 2;
+   * @generated from field: hookloop.hook.v1.ObservedObject parent = 2;
    */
-  parent?: Object$ | undefined;
+  parent?: ObservedObject | undefined;
 
   /**
    * Identifies the input, as in MapRequest.map_key.
@@ -223,9 +223,9 @@ export type FinalizeRequest = Message<"hookloop.map.v1.FinalizeRequest"> & {
   /**
    * The input. Absent if it is deleted or no longer selected.
    *
-   * @generated from field: hookloop.hook.v1.Object input = 4;
+   * @generated from field: hookloop.hook.v1.ObservedObject input = 4;
    */
-  input?: Object$ | undefined;
+  input?: ObservedObject | undefined;
 
   /**
    * The outputs, as in MapRequest.outputs.
@@ -296,16 +296,16 @@ export type CustomizeRequest = Message<"hookloop.map.v1.CustomizeRequest"> & {
   /**
    * The MapController.
    *
-   * @generated from field: hookloop.hook.v1.Object controller = 1;
+   * @generated from field: hookloop.hook.v1.ObservedObject controller = 1;
    */
-  controller?: Object$ | undefined;
+  controller?: ObservedObject | undefined;
 
   /**
    * The parent.
    *
-   * @generated from field: hookloop.hook.v1.Object parent = 2;
+   * @generated from field: hookloop.hook.v1.ObservedObject parent = 2;
    */
-  parent?: Object$ | undefined;
+  parent?: ObservedObject | undefined;
 };
 
 /**

@@ -2,7 +2,7 @@
 // versions:
 // 	protoc-gen-go v1.36.12
 // 	protoc        (unknown)
-// source: hookloop/hook/v1/object.proto
+// source: hookloop/hook/v1/observed.proto
 
 // Package hookloop.hook.v1 holds the messages that the hook services share: observed objects,
 // desired objects, related objects, and the details of a response. The services are in
@@ -65,11 +65,11 @@ func (x Encoding) String() string {
 }
 
 func (Encoding) Descriptor() protoreflect.EnumDescriptor {
-	return file_hookloop_hook_v1_object_proto_enumTypes[0].Descriptor()
+	return file_hookloop_hook_v1_observed_proto_enumTypes[0].Descriptor()
 }
 
 func (Encoding) Type() protoreflect.EnumType {
-	return &file_hookloop_hook_v1_object_proto_enumTypes[0]
+	return &file_hookloop_hook_v1_observed_proto_enumTypes[0]
 }
 
 func (x Encoding) Number() protoreflect.EnumNumber {
@@ -78,12 +78,12 @@ func (x Encoding) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Encoding.Descriptor instead.
 func (Encoding) EnumDescriptor() ([]byte, []int) {
-	return file_hookloop_hook_v1_object_proto_rawDescGZIP(), []int{0}
+	return file_hookloop_hook_v1_observed_proto_rawDescGZIP(), []int{0}
 }
 
-// Object is one observed Kubernetes object. Hookloop sets all fields. The body is authoritative;
+// ObservedObject is one observed Kubernetes object. Hookloop sets all fields. The body is authoritative;
 // the other fields repeat what a hook needs to find an object without parsing its body.
-type Object struct {
+type ObservedObject struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The API version: "apps/v1", or "v1" for the core group.
 	ApiVersion string `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
@@ -106,21 +106,21 @@ type Object struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Object) Reset() {
-	*x = Object{}
-	mi := &file_hookloop_hook_v1_object_proto_msgTypes[0]
+func (x *ObservedObject) Reset() {
+	*x = ObservedObject{}
+	mi := &file_hookloop_hook_v1_observed_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Object) String() string {
+func (x *ObservedObject) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Object) ProtoMessage() {}
+func (*ObservedObject) ProtoMessage() {}
 
-func (x *Object) ProtoReflect() protoreflect.Message {
-	mi := &file_hookloop_hook_v1_object_proto_msgTypes[0]
+func (x *ObservedObject) ProtoReflect() protoreflect.Message {
+	mi := &file_hookloop_hook_v1_observed_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -131,61 +131,61 @@ func (x *Object) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Object.ProtoReflect.Descriptor instead.
-func (*Object) Descriptor() ([]byte, []int) {
-	return file_hookloop_hook_v1_object_proto_rawDescGZIP(), []int{0}
+// Deprecated: Use ObservedObject.ProtoReflect.Descriptor instead.
+func (*ObservedObject) Descriptor() ([]byte, []int) {
+	return file_hookloop_hook_v1_observed_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *Object) GetApiVersion() string {
+func (x *ObservedObject) GetApiVersion() string {
 	if x != nil {
 		return x.ApiVersion
 	}
 	return ""
 }
 
-func (x *Object) GetKind() string {
+func (x *ObservedObject) GetKind() string {
 	if x != nil {
 		return x.Kind
 	}
 	return ""
 }
 
-func (x *Object) GetNamespace() string {
+func (x *ObservedObject) GetNamespace() string {
 	if x != nil {
 		return x.Namespace
 	}
 	return ""
 }
 
-func (x *Object) GetName() string {
+func (x *ObservedObject) GetName() string {
 	if x != nil {
 		return x.Name
 	}
 	return ""
 }
 
-func (x *Object) GetUid() string {
+func (x *ObservedObject) GetUid() string {
 	if x != nil {
 		return x.Uid
 	}
 	return ""
 }
 
-func (x *Object) GetResourceVersion() string {
+func (x *ObservedObject) GetResourceVersion() string {
 	if x != nil {
 		return x.ResourceVersion
 	}
 	return ""
 }
 
-func (x *Object) GetEncoding() Encoding {
+func (x *ObservedObject) GetEncoding() Encoding {
 	if x != nil {
 		return x.Encoding
 	}
 	return Encoding_ENCODING_UNSPECIFIED
 }
 
-func (x *Object) GetBody() []byte {
+func (x *ObservedObject) GetBody() []byte {
 	if x != nil {
 		return x.Body
 	}
@@ -197,19 +197,19 @@ func (x *Object) GetBody() []byte {
 // object exists.
 type ObjectGroup struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The API version of all objects in the group, as in Object.api_version.
+	// The API version of all objects in the group, as in ObservedObject.api_version.
 	ApiVersion string `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
-	// The kind of all objects in the group, as in Object.kind.
+	// The kind of all objects in the group, as in ObservedObject.kind.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The objects, ordered by namespace and name.
-	Objects       []*Object `protobuf:"bytes,3,rep,name=objects,proto3" json:"objects,omitempty"`
+	Objects       []*ObservedObject `protobuf:"bytes,3,rep,name=objects,proto3" json:"objects,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ObjectGroup) Reset() {
 	*x = ObjectGroup{}
-	mi := &file_hookloop_hook_v1_object_proto_msgTypes[1]
+	mi := &file_hookloop_hook_v1_observed_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -221,7 +221,7 @@ func (x *ObjectGroup) String() string {
 func (*ObjectGroup) ProtoMessage() {}
 
 func (x *ObjectGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_hookloop_hook_v1_object_proto_msgTypes[1]
+	mi := &file_hookloop_hook_v1_observed_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -234,7 +234,7 @@ func (x *ObjectGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectGroup.ProtoReflect.Descriptor instead.
 func (*ObjectGroup) Descriptor() ([]byte, []int) {
-	return file_hookloop_hook_v1_object_proto_rawDescGZIP(), []int{1}
+	return file_hookloop_hook_v1_observed_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *ObjectGroup) GetApiVersion() string {
@@ -251,19 +251,19 @@ func (x *ObjectGroup) GetKind() string {
 	return ""
 }
 
-func (x *ObjectGroup) GetObjects() []*Object {
+func (x *ObjectGroup) GetObjects() []*ObservedObject {
 	if x != nil {
 		return x.Objects
 	}
 	return nil
 }
 
-var File_hookloop_hook_v1_object_proto protoreflect.FileDescriptor
+var File_hookloop_hook_v1_observed_proto protoreflect.FileDescriptor
 
-const file_hookloop_hook_v1_object_proto_rawDesc = "" +
+const file_hookloop_hook_v1_observed_proto_rawDesc = "" +
 	"\n" +
-	"\x1dhookloop/hook/v1/object.proto\x12\x10hookloop.hook.v1\"\xf8\x01\n" +
-	"\x06Object\x12\x1f\n" +
+	"\x1fhookloop/hook/v1/observed.proto\x12\x10hookloop.hook.v1\"\x80\x02\n" +
+	"\x0eObservedObject\x12\x1f\n" +
 	"\vapi_version\x18\x01 \x01(\tR\n" +
 	"apiVersion\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1c\n" +
@@ -272,38 +272,39 @@ const file_hookloop_hook_v1_object_proto_rawDesc = "" +
 	"\x03uid\x18\x05 \x01(\tR\x03uid\x12)\n" +
 	"\x10resource_version\x18\x06 \x01(\tR\x0fresourceVersion\x126\n" +
 	"\bencoding\x18\a \x01(\x0e2\x1a.hookloop.hook.v1.EncodingR\bencoding\x12\x12\n" +
-	"\x04body\x18\b \x01(\fR\x04body\"v\n" +
+	"\x04body\x18\b \x01(\fR\x04body\"~\n" +
 	"\vObjectGroup\x12\x1f\n" +
 	"\vapi_version\x18\x01 \x01(\tR\n" +
 	"apiVersion\x12\x12\n" +
-	"\x04kind\x18\x02 \x01(\tR\x04kind\x122\n" +
-	"\aobjects\x18\x03 \x03(\v2\x18.hookloop.hook.v1.ObjectR\aobjects*7\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12:\n" +
+	"\aobjects\x18\x03 \x03(\v2 .hookloop.hook.v1.ObservedObjectR\aobjects*7\n" +
 	"\bEncoding\x12\x18\n" +
 	"\x14ENCODING_UNSPECIFIED\x10\x00\x12\x11\n" +
-	"\rENCODING_JSON\x10\x01BLZJgithub.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1;hookv1b\x06proto3"
+	"\rENCODING_JSON\x10\x01B\xbe\x01\n" +
+	"\x1aio.github.hookloop.hook.v1B\rObservedProtoP\x01Z8github.com/hookloop/hookloop/gen/hookloop/hook/v1;hookv1\xaa\x02\x10Hookloop.Hook.V1\xca\x02\x10Hookloop\\Hook\\V1\xe2\x02\x19Hookloop\\Hook\\V1\\Metadata\xea\x02\x12Hookloop::Hook::V1b\x06proto3"
 
 var (
-	file_hookloop_hook_v1_object_proto_rawDescOnce sync.Once
-	file_hookloop_hook_v1_object_proto_rawDescData []byte
+	file_hookloop_hook_v1_observed_proto_rawDescOnce sync.Once
+	file_hookloop_hook_v1_observed_proto_rawDescData []byte
 )
 
-func file_hookloop_hook_v1_object_proto_rawDescGZIP() []byte {
-	file_hookloop_hook_v1_object_proto_rawDescOnce.Do(func() {
-		file_hookloop_hook_v1_object_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_hookloop_hook_v1_object_proto_rawDesc), len(file_hookloop_hook_v1_object_proto_rawDesc)))
+func file_hookloop_hook_v1_observed_proto_rawDescGZIP() []byte {
+	file_hookloop_hook_v1_observed_proto_rawDescOnce.Do(func() {
+		file_hookloop_hook_v1_observed_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_hookloop_hook_v1_observed_proto_rawDesc), len(file_hookloop_hook_v1_observed_proto_rawDesc)))
 	})
-	return file_hookloop_hook_v1_object_proto_rawDescData
+	return file_hookloop_hook_v1_observed_proto_rawDescData
 }
 
-var file_hookloop_hook_v1_object_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_hookloop_hook_v1_object_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
-var file_hookloop_hook_v1_object_proto_goTypes = []any{
-	(Encoding)(0),       // 0: hookloop.hook.v1.Encoding
-	(*Object)(nil),      // 1: hookloop.hook.v1.Object
-	(*ObjectGroup)(nil), // 2: hookloop.hook.v1.ObjectGroup
+var file_hookloop_hook_v1_observed_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_hookloop_hook_v1_observed_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_hookloop_hook_v1_observed_proto_goTypes = []any{
+	(Encoding)(0),          // 0: hookloop.hook.v1.Encoding
+	(*ObservedObject)(nil), // 1: hookloop.hook.v1.ObservedObject
+	(*ObjectGroup)(nil),    // 2: hookloop.hook.v1.ObjectGroup
 }
-var file_hookloop_hook_v1_object_proto_depIdxs = []int32{
-	0, // 0: hookloop.hook.v1.Object.encoding:type_name -> hookloop.hook.v1.Encoding
-	1, // 1: hookloop.hook.v1.ObjectGroup.objects:type_name -> hookloop.hook.v1.Object
+var file_hookloop_hook_v1_observed_proto_depIdxs = []int32{
+	0, // 0: hookloop.hook.v1.ObservedObject.encoding:type_name -> hookloop.hook.v1.Encoding
+	1, // 1: hookloop.hook.v1.ObjectGroup.objects:type_name -> hookloop.hook.v1.ObservedObject
 	2, // [2:2] is the sub-list for method output_type
 	2, // [2:2] is the sub-list for method input_type
 	2, // [2:2] is the sub-list for extension type_name
@@ -311,27 +312,27 @@ var file_hookloop_hook_v1_object_proto_depIdxs = []int32{
 	0, // [0:2] is the sub-list for field type_name
 }
 
-func init() { file_hookloop_hook_v1_object_proto_init() }
-func file_hookloop_hook_v1_object_proto_init() {
-	if File_hookloop_hook_v1_object_proto != nil {
+func init() { file_hookloop_hook_v1_observed_proto_init() }
+func file_hookloop_hook_v1_observed_proto_init() {
+	if File_hookloop_hook_v1_observed_proto != nil {
 		return
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_hookloop_hook_v1_object_proto_rawDesc), len(file_hookloop_hook_v1_object_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_hookloop_hook_v1_observed_proto_rawDesc), len(file_hookloop_hook_v1_observed_proto_rawDesc)),
 			NumEnums:      1,
 			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
-		GoTypes:           file_hookloop_hook_v1_object_proto_goTypes,
-		DependencyIndexes: file_hookloop_hook_v1_object_proto_depIdxs,
-		EnumInfos:         file_hookloop_hook_v1_object_proto_enumTypes,
-		MessageInfos:      file_hookloop_hook_v1_object_proto_msgTypes,
+		GoTypes:           file_hookloop_hook_v1_observed_proto_goTypes,
+		DependencyIndexes: file_hookloop_hook_v1_observed_proto_depIdxs,
+		EnumInfos:         file_hookloop_hook_v1_observed_proto_enumTypes,
+		MessageInfos:      file_hookloop_hook_v1_observed_proto_msgTypes,
 	}.Build()
-	File_hookloop_hook_v1_object_proto = out.File
-	file_hookloop_hook_v1_object_proto_goTypes = nil
-	file_hookloop_hook_v1_object_proto_depIdxs = nil
+	File_hookloop_hook_v1_observed_proto = out.File
+	file_hookloop_hook_v1_observed_proto_goTypes = nil
+	file_hookloop_hook_v1_observed_proto_depIdxs = nil
 }
