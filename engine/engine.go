@@ -23,6 +23,7 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/host"
 	"github.com/hookloop/hookloop/engine/internal/loop"
 	"github.com/hookloop/hookloop/engine/internal/loop/share"
+	"github.com/hookloop/hookloop/engine/internal/metrics"
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/report"
 	"github.com/hookloop/hookloop/engine/internal/supervisor"
@@ -114,6 +115,8 @@ type Config struct {
 	Tracer   trace.Tracer
 	Sampled  func(trace.TraceID) bool
 	Registry prometheus.Registerer
+	// Caches are further caches to count in hookloop_cache_entries, by the label of the cache.
+	Caches map[string]func() int
 	// Budget bounds the memory of the process; nil for no limit.
 	Budget *budget.Budget
 	// LastSyncs takes the last sync of each parent.
@@ -124,6 +127,15 @@ type Config struct {
 	// Triggers subscribes a controller in Go to the triggers of a worker; nil without a gateway.
 	Triggers func(controller, worker string, f func(Trigger) (int, error)) (cancel func())
 }
+
+// PerController returns a Registerer for the metrics of transports that have the label controller.
+// Pass it to Config.Registry, too: the engine then deletes the series of a controller that has
+// stopped from these metrics as it does from its own.
+func PerController(r prometheus.Registerer) prometheus.Registerer { return metrics.SeriesOf(r) }
+
+// ErrStale reports a write that did not happen, because the object has changed since it was read.
+// The engine tries again with the new object.
+var ErrStale = act.ErrStale
 
 // CheckControllers returns the faults of controllers in Go that are known without an API server.
 func CheckControllers(scheme *runtime.Scheme, all ...controller.Declared) error {
@@ -145,15 +157,18 @@ type Engine struct {
 // New makes an Engine. It returns after the first answer of the API server, with an error of the
 // configuration, or with ctx's error.
 func New(ctx context.Context, c Config) (*Engine, error) {
-	registry := &series{Registerer: c.Registry}
-	entries := newCacheEntries(c.Registry)
+	registry := metrics.SeriesOf(c.Registry)
+	entries := metrics.NewCacheEntries(registry)
+	for name, count := range c.Caches {
+		entries.Add(name, count)
+	}
 	waits := share.NewWaits(c.SlowHookWaits, waitBytes(c.Budget))
-	requests := newShareMetrics(registry, waits)
+	requests := metrics.NewShares(registry, waits)
 	config := rest.CopyConfig(c.Rest)
 	config.QPS = float32(c.ClientQPS)
 	config.Burst = c.ClientBurst
 	if c.ClientQPS > 0 { // one limit for the process, not one for each client
-		config.RateLimiter = share.NewLimiter(c.ClientQPS, c.ClientBurst, clock.RealClock{}, requests.waited)
+		config.RateLimiter = share.NewLimiter(c.ClientQPS, c.ClientBurst, clock.RealClock{}, requests.Waited)
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -164,14 +179,14 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 		return nil, err
 	}
 	writer, err := act.NewWriter(act.Config{
-		Config: config, Tracer: c.Tracer, Meter: newWriteMetrics(c.Registry), Clock: clock.RealClock{}, Fence: c.Fence,
+		Config: config, Tracer: c.Tracer, Meter: metrics.NewWrites(registry), Clock: clock.RealClock{}, Fence: c.Fence,
 		Strict: c.StrictFields,
 	})
 	if err != nil {
 		return nil, err
 	}
-	newPaceMetrics(c.Registry, writer.Pace)
-	circuits := newCircuitMetrics(registry)
+	metrics.NewPace(registry, writer.Pace)
+	circuits := metrics.NewCircuits(registry)
 	limits := circuit.Config{Limit: c.RewriteLimit, Pause: c.RewritePause}
 	shared, err := host.New(ctx, host.Config{
 		Config: config, Reads: unthrottled(config), Client: client, Component: component,
@@ -179,16 +194,16 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 		StaleAfter: c.StaleAfter, DiscoveryInterval: c.DiscoveryInterval, Writer: writer,
 		Host: host.Host{
 			Tracer: c.Tracer, Clock: clock.RealClock{}, Scheme: c.Scheme, Workers: c.Workers, Waits: waits,
-			GracePeriod: c.GracePeriod, QueueMetrics: newQueueMetrics(registry), ClusterUID: cluster,
-			Sampled: c.Sampled, Recorder: newReconcileMetrics(registry, c.LastSyncs, time.Now), Registry: registry,
-			Circuit: limits, Circuits: circuits, CountCache: entries.add, Triggers: c.Triggers,
+			GracePeriod: c.GracePeriod, QueueMetrics: metrics.NewQueues(registry), ClusterUID: cluster,
+			Sampled: c.Sampled, Recorder: metrics.NewReconciles(registry, c.LastSyncs, time.Now), Registry: registry,
+			Circuit: limits, Circuits: circuits, CountCache: entries.Add, Triggers: c.Triggers,
 		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	newCacheMetrics(c.Registry, shared.Cache.Stats, writer.Echoes.Stats)
-	entries.add("served-resources", shared.Discovery.Len)
+	metrics.NewCache(registry, shared.Cache.Stats, writer.Echoes.Stats)
+	entries.Add("served-resources", shared.Discovery.Len)
 	if c.Steps != nil {
 		shared.Gate = c.Steps.gate
 		c.Steps.observe(shared)
@@ -208,21 +223,21 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 			Tracer: shared.Tracer, Metrics: middleware.NewMetrics(registry),
 		}),
 		Writer: writer, Status: report.NewStatus(writer),
-		Recorder: recorder{newSyncMetrics(registry, circuits), c.LastSyncs, shared.Clock.Now},
+		Recorder: metrics.NewRecorder(metrics.NewSyncs(registry, circuits), c.LastSyncs, shared.Clock.Now),
 		Observer: c.Observer, Gate: shared.Gate, Tracer: shared.Tracer, Clock: shared.Clock,
 		Workers: c.Workers, Waits: waits,
 		Apply:         plan.Apply{ServerSide: c.ServerSideApply, Manager: c.FieldManager},
 		DeletionLimit: deletionLimit(c.DeletionLimit), Account: accounts(c.Budget), Circuit: limits,
 		TargetSelector: c.TargetSelector, GracePeriod: c.GracePeriod, CustomizeMaxAge: c.CustomizeMaxAge,
-		QueueMetrics: shared.QueueMetrics, Stopped: registry.forget, Intercepts: newInterceptMetrics(registry),
+		QueueMetrics: shared.QueueMetrics, Stopped: registry.Forget, Intercepts: metrics.NewIntercepts(registry),
 		ClusterUID: cluster, Sampled: c.Sampled, Lookup: lookup(client), May: may(client),
 	}
 	if c.FinalizersIn != "" {
 		settings.Finalizers = supervisor.NewFinalizerRecords(writer, c.FinalizersIn)
 	}
 	e.supervisor = supervisor.New(settings)
-	entries.add("related-rules", e.supervisor.RelatedRules)
-	entries.add("related-answers", e.supervisor.RelatedAnswers)
+	entries.Add("related-rules", e.supervisor.RelatedRules)
+	entries.Add("related-answers", e.supervisor.RelatedAnswers)
 	return e, nil
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -9,6 +10,16 @@ import (
 	"github.com/hookloop/hookloop/internal/budget"
 	"k8s.io/utils/clock"
 )
+
+const (
+	// waitShare is the part of the memory budget for questions that wait for slow hooks: one waitShare-th.
+	waitShare = 8
+	// defaultWaitBytes is the limit for these questions when there is no budget.
+	defaultWaitBytes = 256 << 20
+)
+
+// waitBytes returns how many bytes the questions that wait for slow hooks may use.
+func waitBytes(b *budget.Budget) int64 { return cmp.Or(b.Limit()/waitShare, defaultWaitBytes) }
 
 // reportInterval is the time between two readings of the caches' size.
 const reportInterval = 5 * time.Second

@@ -9,8 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/internal/act"
-	"github.com/hookloop/hookloop/engine/internal/loop"
+	"github.com/hookloop/hookloop/engine"
 	"go.uber.org/goleak"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -147,7 +146,7 @@ func TestLeadKeepsTheLeaseUntilWorkHasReturned(t *testing.T) {
 		finish := make(chan struct{})
 		result := make(chan error, 1)
 		go func() {
-			result <- election.lead(ctx, replica{shared, "a", nil}, act.NewFence(), noStandby,
+			result <- election.lead(ctx, replica{shared, "a", nil}, engine.NewFence(), noStandby,
 				func(ctx context.Context) error {
 					<-ctx.Done()
 					<-finish
@@ -179,7 +178,7 @@ func TestLeadLosesTheLease(t *testing.T) {
 		shared := &lease{}
 		result := make(chan error, 1)
 		go func() {
-			result <- election.lead(t.Context(), replica{shared, "a", nil}, act.NewFence(), noStandby,
+			result <- election.lead(t.Context(), replica{shared, "a", nil}, engine.NewFence(), noStandby,
 				func(ctx context.Context) error {
 					<-ctx.Done()
 					return nil
@@ -199,7 +198,7 @@ func TestLeadLosesTheLease(t *testing.T) {
 func TestLeadLosesTheLeaseToAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := &lease{}
-		fence := act.NewFence()
+		fence := engine.NewFence()
 		result := make(chan error, 1)
 		ended := make(chan error, 1)
 		go func() {
@@ -218,17 +217,17 @@ func TestLeadLosesTheLeaseToAnother(t *testing.T) {
 		defer end()
 		shared.seize("b")
 		begun := time.Now()
-		if cause := <-ended; !errors.Is(cause, loop.ErrStopNow) {
+		if cause := <-ended; !errors.Is(cause, engine.ErrStopNow) {
 			t.Errorf("work ends for the cause %v, want ErrStopNow", cause)
 		}
 		if took := time.Since(begun); took > renewPeriod { // the bubble's clock
 			t.Errorf("it took %s until work ended, want no more than the time between renewals, %s", took, renewPeriod)
 		}
 		<-writing.Done()
-		if err := context.Cause(writing); !errors.Is(err, act.ErrFenced) {
+		if err := context.Cause(writing); !errors.Is(err, engine.ErrFenced) {
 			t.Errorf("the write under way has the cause %v, want ErrFenced", err)
 		}
-		if _, _, err := fence.Begin(t.Context()); !errors.Is(err, act.ErrFenced) {
+		if _, _, err := fence.Begin(t.Context()); !errors.Is(err, engine.ErrFenced) {
 			t.Errorf("a write after the lease was lost: %v, want ErrFenced", err)
 		}
 		if err := <-result; !errors.Is(err, ErrLeaseLost) {
@@ -245,7 +244,7 @@ func TestLeadLosesTheLeaseToAnother(t *testing.T) {
 func TestFenceClosesThoughTheRenewalHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := &lease{}
-		fence := act.NewFence()
+		fence := engine.NewFence()
 		result := make(chan error, 1)
 		go func() {
 			result <- election.lead(t.Context(), replica{shared, "a", new(int)}, fence, noStandby,
@@ -283,7 +282,7 @@ func TestLeadStandsBy(t *testing.T) {
 		run := func(ctx context.Context, name string) <-chan error {
 			result := make(chan error, 1)
 			go func() {
-				result <- election.lead(ctx, replica{shared, name, nil}, act.NewFence(), noStandby,
+				result <- election.lead(ctx, replica{shared, name, nil}, engine.NewFence(), noStandby,
 					func(ctx context.Context) error {
 						mu.Lock()
 						order = append(order, name)
@@ -335,7 +334,7 @@ func TestFreeLeaseIsTakenSoon(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			result := make(chan error, 1)
 			go func() {
-				result <- election.lead(ctx, replica{shared, "b", new(int)}, act.NewFence(), noStandby,
+				result <- election.lead(ctx, replica{shared, "b", new(int)}, engine.NewFence(), noStandby,
 					func(ctx context.Context) error {
 						<-ctx.Done()
 						return nil
@@ -367,7 +366,7 @@ func TestFreeLeaseIsTakenSoon(t *testing.T) {
 func TestLeaseReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := heldLease(t)
-		l := &fencedLock{Interface: replica{shared, "b", nil}, fence: act.NewFence(), lost: func() {}}
+		l := &fencedLock{Interface: replica{shared, "b", nil}, fence: engine.NewFence(), lost: func() {}}
 		reads := func(after time.Duration, want int, wantErr bool) {
 			t.Helper()
 			pass(after)

@@ -77,7 +77,7 @@ func TestMemoryMetricsWithoutALimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	accounts(b)(func(int64) {}).Set(7)
+	b.Share(budget.Plans).Join(func(int64) {}).Set(7)
 	registry := prometheus.NewRegistry()
 	newMemoryMetrics(registry, b.Usage)
 	_, got := get(t, serve(t, metricsHandler(registry, lastsync.New(1)))+"/metrics")

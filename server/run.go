@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/hookloop/hookloop/engine"
 	"github.com/hookloop/hookloop/internal/budget"
+	"github.com/hookloop/hookloop/internal/globallog"
 	"github.com/hookloop/hookloop/internal/lastsync"
 	"github.com/hookloop/hookloop/transports/inproc"
 	"github.com/hookloop/hookloop/transports/recording"
@@ -50,6 +51,10 @@ type process struct {
 	rest    *rest.Config
 	log     logr.Logger
 	metrics *prometheus.Registry
+	// perController registers metrics with the label controller.
+	perController prometheus.Registerer
+	// caches are counted in hookloop_cache_entries.
+	caches map[string]func() int
 	// syncs has the last syncs of parents.
 	syncs   *lastsync.Store
 	tracing tracing
@@ -91,10 +96,11 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 	if err != nil {
 		return nil, err
 	}
-	klog.SetLogger(log)
+	globallog.Set(log)
 	p := &process{
 		Config: c, log: log, metrics: newRegistry(c.Version), syncs: lastsync.New(lastsync.MaxParents),
 	}
+	p.perController = engine.PerController(p.metrics)
 	p.tracing, err = newTracing(ctx, c.Tracing, c.Version, log, p.metrics)
 	if err != nil {
 		return nil, err

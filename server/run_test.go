@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"sync"
 	"testing"
 
@@ -62,7 +60,7 @@ func newTestProcess(t *testing.T, e *fakeEngine) *process {
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	return &process{
 		Config: c, rest: &rest.Config{}, log: testr.New(t), metrics: newRegistry("v1"), tracing: tracingOff,
-		build: func(context.Context) (engine, error) { return e, nil },
+		build: func(context.Context) (runner, error) { return e, nil },
 	}
 }
 
@@ -127,24 +125,6 @@ func (chattyEngine) Warmed() bool { return true }
 func (chattyEngine) Close() {}
 
 func (chattyEngine) Problems() []string { return nil }
-
-// TestWaitsDrawFromTheBudget: the questions to slow hooks have an eighth of the process's memory.
-func TestWaitsDrawFromTheBudget(t *testing.T) {
-	t.Cleanup(func() { debug.SetMemoryLimit(math.MaxInt64) })
-	c := DefaultConfig()
-	c.Kubeconfig = testKubeconfig(t)
-	c.MemoryBudget = "256Mi"
-	p, err := newProcess(t.Context(), c, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p.waits.Take(32<<20 + 1) {
-		t.Error("there is room for more than 32 MiB")
-	}
-	if !p.waits.Take(32 << 20) {
-		t.Error("there is no room for 32 MiB")
-	}
-}
 
 func TestHooksOfTheProcessAreChecked(t *testing.T) {
 	c := DefaultConfig()
@@ -230,7 +210,7 @@ func TestTwoServersInOneProcess(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			p.build = func(context.Context) (engine, error) { return chattyEngine{}, nil }
+			p.build = func(context.Context) (runner, error) { return chattyEngine{}, nil }
 			if err := p.run(t.Context()); err != nil {
 				t.Error(err)
 			}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/testr"
-	"github.com/hookloop/hookloop/engine/internal/act"
+	"github.com/hookloop/hookloop/engine"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
@@ -63,11 +63,11 @@ func (e *loggedEngine) Close()             { e.note("close") }
 
 // campaign is a process that takes part in an election with a lease in memory.
 func campaign(
-	ctx context.Context, t *testing.T, shared *lease, build func(context.Context) (engine, error),
+	ctx context.Context, t *testing.T, shared *lease, build func(context.Context) (runner, error),
 ) <-chan error {
 	t.Helper()
 	result := make(chan error, 1)
-	p := &process{fence: act.NewFence(), build: build}
+	p := &process{fence: engine.NewFence(), build: build}
 	p.LeaderElection = election
 	ctx = klog.NewContext(ctx, testr.New(t))
 	go func() { result <- p.campaign(ctx, replica{shared, "b", nil}) }()
@@ -97,7 +97,7 @@ func TestStandbyIsWarmedBeforeItLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &loggedEngine{ready: make(chan struct{})}
 		ctx, stop := context.WithCancel(t.Context())
-		result := campaign(ctx, t, heldLease(t), func(context.Context) (engine, error) { return e, nil })
+		result := campaign(ctx, t, heldLease(t), func(context.Context) (runner, error) { return e, nil })
 		if got := e.noted(); !slices.Equal(got, []string{"warm"}) {
 			t.Errorf("while another replica leads: %v, want warm alone", got)
 		}
@@ -125,7 +125,7 @@ func TestFirstLeaderIsNotWarmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &loggedEngine{ready: make(chan struct{})}
 		ctx, stop := context.WithCancel(t.Context())
-		result := campaign(ctx, t, &lease{}, func(context.Context) (engine, error) { return e, nil })
+		result := campaign(ctx, t, &lease{}, func(context.Context) (runner, error) { return e, nil })
 		stop()
 		if err := <-result; err != nil {
 			t.Error(err)
@@ -141,7 +141,7 @@ func TestStandbyThatNeverLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &loggedEngine{ready: make(chan struct{})}
 		ctx, stop := context.WithCancel(t.Context())
-		result := campaign(ctx, t, heldLease(t), func(context.Context) (engine, error) { return e, nil })
+		result := campaign(ctx, t, heldLease(t), func(context.Context) (runner, error) { return e, nil })
 		stop()
 		if err := <-result; err != nil {
 			t.Error(err)
@@ -156,7 +156,7 @@ func TestStandbyThatNeverLeads(t *testing.T) {
 func TestStandbyThatCannotBeBuilt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken")
-		result := campaign(t.Context(), t, heldLease(t), func(context.Context) (engine, error) { return nil, broken })
+		result := campaign(t.Context(), t, heldLease(t), func(context.Context) (runner, error) { return nil, broken })
 		if err := <-result; !errors.Is(err, broken) {
 			t.Errorf("got %v, want %v", err, broken)
 		}
@@ -167,7 +167,7 @@ func TestStandbyThatCannotBeBuilt(t *testing.T) {
 func TestColdStandby(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &loggedEngine{ready: make(chan struct{})}
-		p := &process{fence: act.NewFence(), build: func(context.Context) (engine, error) { return e, nil }}
+		p := &process{fence: engine.NewFence(), build: func(context.Context) (runner, error) { return e, nil }}
 		p.LeaderElection = LeaderElection{Enabled: true, ID: "test"}
 		ctx, stop := context.WithCancel(klog.NewContext(t.Context(), testr.New(t)))
 		result := make(chan error, 1)

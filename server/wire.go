@@ -49,6 +49,8 @@ func (p *process) wire(ctx context.Context) (runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--target-label-selector: %w", err)
 	}
+	p.countCache("last-syncs", p.syncs.Len)
+	p.countCache("spans", p.tracing.waiting)
 	streams := transports.NewStreamMetrics(p.metrics)
 	a := &app{process: p}
 	a.gateway, err = p.gateway(ctx, streams)
@@ -66,7 +68,7 @@ func (p *process) wire(ctx context.Context) (runner, error) {
 		StaleAfter: p.StaleViewAfter, CustomizeMaxAge: p.CustomizeMaxAge, EventsQPS: p.EventsQPS,
 		EventsBurst: p.EventsBurst, EventsLogOnly: p.logOnly(), GracePeriod: p.GracePeriod,
 		Tracer:  p.tracing.provider.Tracer(scope, trace.WithInstrumentationVersion(p.Version)),
-		Sampled: p.tracing.sampled, Registry: p.metrics, Budget: p.budget, LastSyncs: p.syncs, Fence: p.fence,
+		Sampled: p.tracing.sampled, Registry: p.perController, Caches: p.caches, Budget: p.budget, LastSyncs: p.syncs, Fence: p.fence,
 		Observer: p.Observer, Steps: p.Steps,
 	}
 	if p.Declared == nil { // a process does not know the controllers of another process's files
@@ -77,6 +79,14 @@ func (p *process) wire(ctx context.Context) (runner, error) {
 	}
 	a.Engine, err = engine.New(ctx, config)
 	return a, err
+}
+
+// countCache adds a cache to hookloop_cache_entries. It must be called before the engine is made.
+func (p *process) countCache(name string, entries func() int) {
+	if p.caches == nil {
+		p.caches = map[string]func() int{}
+	}
+	p.caches[name] = entries
 }
 
 // subscribe has a controller in Go get the triggers of a worker.
@@ -95,18 +105,19 @@ func (p *process) gateway(ctx context.Context, streams *transports.StreamMetrics
 		Address: p.Gateway.Address, TLSCert: p.Gateway.TLSCert, TLSKey: p.Gateway.TLSKey, ClientCA: p.Gateway.ClientCA,
 		Audience: p.Gateway.Audience, Build: p.Version, Rest: p.rest, Reflection: p.Log.Devel,
 		Log: klog.FromContext(ctx).WithName("gateway"), Metrics: streams, Memory: p.budget,
-		CountCache: func(string, func() int) {},
+		CountCache: p.countCache,
 	})
 }
 
 // transports returns the openers of hooks by the fields of their spec.
 func (p *process) transports(g *gateway.Server, streams *transports.StreamMetrics) hook.Openers {
 	overGRPC := &grpc.Transport{Build: p.Version, Metrics: streams, Memory: p.budget, Secrets: p.secrets()}
+	p.countCache("stream-arrivals", overGRPC.CachedArrivals)
 	overHTTP := &webhook.Transport{Memory: p.budget, Secrets: p.secrets()}
 	both := &fallback.Transport{
 		Preferred: fallback.Side{Name: "grpc", Open: overGRPC.Open},
 		Fallback:  fallback.Side{Name: "webhook", Open: overHTTP.Open},
-		Metrics:   fallback.NewMetrics(p.metrics),
+		Metrics:   fallback.NewMetrics(p.perController),
 	}
 	all := hook.Openers{
 		"webhook": overHTTP.Open, "grpc": overGRPC.Open, "inproc": p.inside.Open,

@@ -2,9 +2,9 @@ package main
 
 import (
 	"github.com/go-logr/logr"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/globallog"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/validate"
+	"github.com/hookloop/hookloop/internal/globallog"
 	"github.com/hookloop/hookloop/internal/printable"
 	"github.com/spf13/cobra"
 )

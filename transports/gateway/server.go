@@ -98,13 +98,19 @@ func NewServer(s ServerConfig) (*Server, error) {
 	return &Server{Gateway: g, server: server, address: s.Address}, nil
 }
 
-// ServeWhile serves while work runs. A gateway that fails ends the work.
+// ServeWhile listens on the address and serves while work runs. It returns when both have ended:
+// a gateway that fails ends the context of the work, and the end of the work stops the gateway.
 func (s *Server) ServeWhile(ctx context.Context, work func(context.Context) error) error {
 	socket, err := new(net.ListenConfig).Listen(ctx, "tcp", s.address)
 	if err != nil {
 		return fmt.Errorf("--gateway-address: listen on %s: %w", s.address, err)
 	}
 	klog.FromContext(ctx).Info("listening", "flag", "gateway-address", "address", socket.Addr().String())
+	return s.serve(ctx, socket, work)
+}
+
+// serve serves on socket while work runs.
+func (s *Server) serve(ctx context.Context, socket net.Listener, work func(context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		if err := s.server.Serve(socket); err != nil && !errors.Is(err, grpc.ErrServerStopped) {

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/globallog"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/hookprocess"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/globallog"
 	"github.com/hookloop/hookloop/server"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

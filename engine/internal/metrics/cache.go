@@ -1,4 +1,4 @@
-package engine
+package metrics
 
 import (
 	"github.com/hookloop/hookloop/engine/internal/act/echoes"
@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// cacheMetrics ask the cache at each scrape.
-type cacheMetrics struct {
+// objectCache reads the cache of objects at each scrape.
+type objectCache struct {
 	stats               func() []cache.ResourceStats
 	echoes              func() echoes.Stats
 	objects, bytes, age *prometheus.Desc
@@ -16,10 +16,10 @@ type cacheMetrics struct {
 	shared, held, saved *prometheus.Desc
 }
 
-// newCacheMetrics registers the metrics of the cache.
-func newCacheMetrics(registry prometheus.Registerer, stats func() []cache.ResourceStats, writes func() echoes.Stats) {
+// NewCache registers the metrics of the cache.
+func NewCache(registry prometheus.Registerer, stats func() []cache.ResourceStats, writes func() echoes.Stats) {
 	labels := []string{"resource"}
-	registry.MustRegister(&cacheMetrics{
+	registry.MustRegister(&objectCache{
 		stats:  stats,
 		echoes: writes,
 		shared: prometheus.NewDesc("hookloop_cache_shared_bytes",
@@ -43,7 +43,7 @@ func newCacheMetrics(registry prometheus.Registerer, stats func() []cache.Resour
 }
 
 // Describe lists the metrics.
-func (m *cacheMetrics) Describe(out chan<- *prometheus.Desc) {
+func (m *objectCache) Describe(out chan<- *prometheus.Desc) {
 	out <- m.objects
 	out <- m.bytes
 	out <- m.age
@@ -53,7 +53,7 @@ func (m *cacheMetrics) Describe(out chan<- *prometheus.Desc) {
 }
 
 // Collect reads the cache.
-func (m *cacheMetrics) Collect(out chan<- prometheus.Metric) {
+func (m *objectCache) Collect(out chan<- prometheus.Metric) {
 	for _, s := range m.stats() {
 		resource := s.Resource.String()
 		out <- prometheus.MustNewConstMetric(m.objects, prometheus.GaugeValue, float64(s.Objects), resource)

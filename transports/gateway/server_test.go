@@ -1,4 +1,4 @@
-package server
+package gateway
 
 import (
 	"context"
@@ -11,25 +11,22 @@ import (
 )
 
 // opened returns a gateway server and its socket, on a free port.
-func opened(t *testing.T) (gatewayServer, net.Listener) {
+func opened(t *testing.T) (*Server, net.Listener) {
 	t.Helper()
 	socket, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return gatewayServer{
-		server: grpc.NewServer(),
-		listen: func(context.Context) (net.Listener, error) { return socket, nil },
-	}, socket
+	return &Server{server: grpc.NewServer()}, socket
 }
 
-// TestDoorThatFails ends the work, with an error that names the flag.
-func TestDoorThatFails(t *testing.T) {
+// TestServerThatFails ends the work, with an error that names the flag.
+func TestServerThatFails(t *testing.T) {
 	d, socket := opened(t)
 	if err := socket.Close(); err != nil {
 		t.Fatal(err)
 	}
-	err := d.serveWhile(t.Context(), func(ctx context.Context) error {
+	err := d.serve(t.Context(), socket, func(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	})
@@ -38,20 +35,16 @@ func TestDoorThatFails(t *testing.T) {
 	}
 }
 
-// TestDoorClosesWithTheWork and passes its end on.
-func TestDoorClosesWithTheWork(t *testing.T) {
+// TestServerStopsWithTheWork: it closes its socket, and returns the error of the work.
+func TestServerStopsWithTheWork(t *testing.T) {
 	tired := errors.New("tired")
 	for _, want := range []error{nil, tired} {
 		d, socket := opened(t)
-		if err := d.serveWhile(t.Context(), func(context.Context) error { return want }); !errors.Is(err, want) {
+		if err := d.serve(t.Context(), socket, func(context.Context) error { return want }); !errors.Is(err, want) {
 			t.Errorf("got %v, want %v", err, want)
 		}
 		if _, err := socket.Accept(); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("the socket is still open: %v", err)
-		}
-		if err := (gatewayServer{}).serveWhile(t.Context(),
-			func(context.Context) error { return want }); !errors.Is(err, want) {
-			t.Errorf("without a gateway: got %v, want %v", err, want)
 		}
 	}
 }

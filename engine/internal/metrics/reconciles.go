@@ -1,4 +1,4 @@
-package engine
+package metrics
 
 import (
 	"time"
@@ -9,9 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// reconcileMetrics count the reconciles of controllers in Go, and keep the last one of each object.
-// It is their host's Recorder.
-type reconcileMetrics struct {
+// Reconciles counts the reconciles of controllers in Go, and keeps the last one of each object for
+// "hookloop explain". It implements host.Recorder; use [NewReconciles] to make one.
+type Reconciles struct {
 	last *lastsync.Store
 	now  func() time.Time
 
@@ -20,13 +20,15 @@ type reconcileMetrics struct {
 	hung           *prometheus.GaugeVec
 }
 
-var _ host.Recorder = (*reconcileMetrics)(nil)
+var _ host.Recorder = (*Reconciles)(nil)
 
-func newReconcileMetrics(
+// NewReconciles registers the metrics of reconciles. Last reconciles go to last, with the time
+// from now.
+func NewReconciles(
 	registry prometheus.Registerer, last *lastsync.Store, now func() time.Time,
-) *reconcileMetrics {
+) *Reconciles {
 	auto := promauto.With(registry)
-	return &reconcileMetrics{
+	return &Reconciles{
 		last: last, now: now,
 		duration: auto.NewHistogramVec(histogram(
 			"hookloop_reconcile_duration_seconds",
@@ -48,7 +50,7 @@ func newReconcileMetrics(
 }
 
 // Reconciled counts one reconcile, and keeps it as the last one of its object.
-func (m *reconcileMetrics) Reconciled(r host.Reconcile) {
+func (m *Reconciles) Reconciled(r host.Reconcile) {
 	m.duration.WithLabelValues(r.Controller, r.Result).Observe(r.Duration.Seconds())
 	m.wait.WithLabelValues(r.Controller).Observe(max(r.Waited, time.Duration(0)).Seconds())
 	if r.Object == "" {
@@ -65,11 +67,11 @@ func (m *reconcileMetrics) Reconciled(r host.Reconcile) {
 }
 
 // Bound sets the number of bound references.
-func (m *reconcileMetrics) Bound(controller string, references int) {
+func (m *Reconciles) Bound(controller string, references int) {
 	m.references.WithLabelValues(controller).Set(float64(references))
 }
 
 // MappersHung sets the number of mappers that do not return.
-func (m *reconcileMetrics) MappersHung(controller string, calls int) {
+func (m *Reconciles) MappersHung(controller string, calls int) {
 	m.hung.WithLabelValues(controller).Set(float64(calls))
 }

@@ -1,4 +1,4 @@
-package engine
+package metrics
 
 import (
 	"sync"
@@ -7,13 +7,23 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// series registers the metrics with a label for the controller, so that the series of a controller
-// can be deleted with it. It is safe for concurrent use.
-type series struct {
+// Series registers metrics and remembers those with labels, so that [Series.Forget] can delete
+// what they show of a controller that has stopped. Without this, a scrape would show each
+// controller that has ever run. It is safe for concurrent use.
+type Series struct {
 	prometheus.Registerer
 
 	mu      sync.Mutex // guards vectors
 	vectors []vector
+}
+
+// SeriesOf returns r itself if it is a *Series already, and otherwise a new one that registers
+// with r.
+func SeriesOf(r prometheus.Registerer) *Series {
+	if s, ok := r.(*Series); ok {
+		return s
+	}
+	return &Series{Registerer: r}
 }
 
 // vector is a metric with labels.
@@ -23,7 +33,7 @@ type vector interface {
 }
 
 // Register registers a metric.
-func (s *series) Register(c prometheus.Collector) error {
+func (s *Series) Register(c prometheus.Collector) error {
 	if v, ok := c.(vector); ok {
 		s.mu.Lock()
 		s.vectors = append(s.vectors, v)
@@ -33,7 +43,7 @@ func (s *series) Register(c prometheus.Collector) error {
 }
 
 // MustRegister registers metrics, and panics if one cannot be.
-func (s *series) MustRegister(all ...prometheus.Collector) {
+func (s *Series) MustRegister(all ...prometheus.Collector) {
 	for _, c := range all {
 		if err := s.Register(c); err != nil {
 			panic(err)
@@ -41,9 +51,10 @@ func (s *series) MustRegister(all ...prometheus.Collector) {
 	}
 }
 
-// forget deletes the series of a controller: composite/hello, which CompositeController "hello"
-// declares.
-func (s *series) forget(controller string, declared object.Ref) {
+// Forget deletes the series of one controller. It is called with both of its names, for example
+// "composite/hello" and the CompositeController "hello" that declares it, because the metrics of
+// hooks and queues use the second.
+func (s *Series) Forget(controller string, declared object.Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, v := range s.vectors {

@@ -1,4 +1,4 @@
-package engine
+package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -6,17 +6,18 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// queueMetrics are the metrics of all work queues, with the names and labels that client-go's
-// queues have everywhere.
-type queueMetrics struct {
+// Queues measures the work queues under the names and labels that client-go's queues use in every
+// Kubernetes component. Use [NewQueues] to make one.
+type Queues struct {
 	depth, unfinished, longest *prometheus.GaugeVec
 	adds, retries              *prometheus.CounterVec
 	wait, work                 *prometheus.HistogramVec
 }
 
-var _ workqueue.MetricsProvider = (*queueMetrics)(nil)
+var _ workqueue.MetricsProvider = (*Queues)(nil)
 
-func newQueueMetrics(registry prometheus.Registerer) *queueMetrics {
+// NewQueues registers the metrics of queues.
+func NewQueues(registry prometheus.Registerer) *Queues {
 	auto := promauto.With(registry)
 	labels := []string{"name"}
 	gauge := func(name, help string) *prometheus.GaugeVec {
@@ -28,7 +29,7 @@ func newQueueMetrics(registry prometheus.Registerer) *queueMetrics {
 	duration := func(name, help string) *prometheus.HistogramVec {
 		return auto.NewHistogramVec(histogram(name, help, []float64{.001, .1, 1, 10}), labels)
 	}
-	return &queueMetrics{
+	return &Queues{
 		depth:      gauge("workqueue_depth", "Items that wait."),
 		unfinished: gauge("workqueue_unfinished_work_seconds", "Sum of the ages of items that are worked on."),
 		longest:    gauge("workqueue_longest_running_processor_seconds", "Age of the oldest item that is worked on."),
@@ -40,37 +41,37 @@ func newQueueMetrics(registry prometheus.Registerer) *queueMetrics {
 }
 
 // NewDepthMetric is workqueue_depth of one queue.
-func (q *queueMetrics) NewDepthMetric(name string) workqueue.GaugeMetric {
+func (q *Queues) NewDepthMetric(name string) workqueue.GaugeMetric {
 	return q.depth.WithLabelValues(name)
 }
 
 // NewAddsMetric is workqueue_adds_total of one queue.
-func (q *queueMetrics) NewAddsMetric(name string) workqueue.CounterMetric {
+func (q *Queues) NewAddsMetric(name string) workqueue.CounterMetric {
 	return q.adds.WithLabelValues(name)
 }
 
 // NewLatencyMetric is workqueue_queue_duration_seconds of one queue.
-func (q *queueMetrics) NewLatencyMetric(name string) workqueue.HistogramMetric {
+func (q *Queues) NewLatencyMetric(name string) workqueue.HistogramMetric {
 	return q.wait.WithLabelValues(name)
 }
 
 // NewWorkDurationMetric is workqueue_work_duration_seconds of one queue.
-func (q *queueMetrics) NewWorkDurationMetric(name string) workqueue.HistogramMetric {
+func (q *Queues) NewWorkDurationMetric(name string) workqueue.HistogramMetric {
 	return q.work.WithLabelValues(name)
 }
 
 // NewUnfinishedWorkSecondsMetric is workqueue_unfinished_work_seconds of one queue.
-func (q *queueMetrics) NewUnfinishedWorkSecondsMetric(name string) workqueue.SettableGaugeMetric {
+func (q *Queues) NewUnfinishedWorkSecondsMetric(name string) workqueue.SettableGaugeMetric {
 	return q.unfinished.WithLabelValues(name)
 }
 
 // NewLongestRunningProcessorSecondsMetric is workqueue_longest_running_processor_seconds of one
 // queue.
-func (q *queueMetrics) NewLongestRunningProcessorSecondsMetric(name string) workqueue.SettableGaugeMetric {
+func (q *Queues) NewLongestRunningProcessorSecondsMetric(name string) workqueue.SettableGaugeMetric {
 	return q.longest.WithLabelValues(name)
 }
 
 // NewRetriesMetric is workqueue_retries_total of one queue.
-func (q *queueMetrics) NewRetriesMetric(name string) workqueue.CounterMetric {
+func (q *Queues) NewRetriesMetric(name string) workqueue.CounterMetric {
 	return q.retries.WithLabelValues(name)
 }

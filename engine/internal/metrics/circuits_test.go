@@ -1,4 +1,4 @@
-package server
+package metrics
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ import (
 // circuit.
 func TestCircuitMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	m := newCircuitMetrics(registry)
+	m := NewCircuits(registry)
 	page := object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}}
 	trip := func(path string, open int) {
 		m.synced("composite/web", pipeline.Outcome{Tripped: &circuit.Field{Ref: page, Path: path}, OpenCircuits: open})

@@ -1,4 +1,4 @@
-package engine
+package metrics
 
 import (
 	"time"
@@ -7,18 +7,25 @@ import (
 	"github.com/hookloop/hookloop/internal/lastsync"
 )
 
-// recorder counts each sync and keeps the last one of each parent.
-type recorder struct {
-	*syncMetrics
+// Recorder counts each sync, and keeps the last one of each parent for "hookloop explain". Use
+// [NewRecorder] to make one.
+type Recorder struct {
+	*Syncs
 	last *lastsync.Store
 	now  func() time.Time
 }
 
-var _ pipeline.Recorder = recorder{}
+// NewRecorder returns a Recorder that keeps the last syncs in last. The time of a sync comes from
+// now.
+func NewRecorder(syncs *Syncs, last *lastsync.Store, now func() time.Time) Recorder {
+	return Recorder{Syncs: syncs, last: last, now: now}
+}
+
+var _ pipeline.Recorder = Recorder{}
 
 // Synced implements pipeline.Recorder.
-func (r recorder) Synced(controller string, o pipeline.Outcome) {
-	r.syncMetrics.Synced(controller, o)
+func (r Recorder) Synced(controller string, o pipeline.Outcome) {
+	r.Syncs.Synced(controller, o)
 	w := o.Work
 	switch {
 	case w.Parent == "": // an echo, or a parent that is not known

@@ -1,4 +1,4 @@
-package engine
+package metrics
 
 import (
 	"cmp"
@@ -19,17 +19,18 @@ var syncBuckets = []float64{.01, .1, 1, 10}
 // nativeReset is how old a native histogram must be to begin anew when it has too many buckets.
 const nativeReset = time.Hour
 
-// syncMetrics count syncs. It is the pipeline's Recorder.
-type syncMetrics struct {
+// Syncs counts syncs and measures how long they took and waited. Use [NewSyncs] to make one.
+type Syncs struct {
 	duration, wait *prometheus.HistogramVec
-	circuits       *circuitMetrics
+	circuits       *Circuits
 }
 
-var _ pipeline.Recorder = (*syncMetrics)(nil)
+var _ pipeline.Recorder = (*Syncs)(nil)
 
-func newSyncMetrics(registry prometheus.Registerer, circuits *circuitMetrics) *syncMetrics {
+// NewSyncs registers the metrics of syncs. Each sync is also passed on to circuits.
+func NewSyncs(registry prometheus.Registerer, circuits *Circuits) *Syncs {
 	auto := promauto.With(registry)
-	return &syncMetrics{
+	return &Syncs{
 		duration: auto.NewHistogramVec(histogram(
 			"hookloop_sync_duration_seconds", "How long syncs took, by controller and result.", syncBuckets,
 		), []string{"controller", "result"}),
@@ -40,31 +41,33 @@ func newSyncMetrics(registry prometheus.Registerer, circuits *circuitMetrics) *s
 	}
 }
 
-// Synced counts one sync. A hook may give reasons of its own; they stay out of the labels, which
-// must be few.
-func (m *syncMetrics) Synced(controller string, o pipeline.Outcome) {
+// Synced counts one sync. A hook can fail with a reason of its own; this reason is not used as a
+// label, because the number of labels must be limited.
+func (m *Syncs) Synced(controller string, o pipeline.Outcome) {
 	result := cmp.Or(string(hook.ErrorKindOf(o.Err)), o.Result)
 	m.duration.WithLabelValues(controller, result).Observe(o.Duration.Seconds())
 	m.wait.WithLabelValues(controller).Observe(max(o.Waited, time.Duration(0)).Seconds())
 	m.circuits.synced(controller, o)
 }
 
-// writeMetrics count writes. It is the Meter of packages act and report.
-type writeMetrics struct{ *prometheus.CounterVec }
+// Writes counts writes to the API server. It implements act.Meter; use [NewWrites] to make one.
+type Writes struct{ *prometheus.CounterVec }
 
-var _ act.Meter = writeMetrics{}
+var _ act.Meter = Writes{}
 
-func newWriteMetrics(registry prometheus.Registerer) writeMetrics {
-	return writeMetrics{promauto.With(registry).NewCounterVec(prometheus.CounterOpts{
+// NewWrites registers hookloop_writes_total.
+func NewWrites(registry prometheus.Registerer) Writes {
+	return Writes{promauto.With(registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "hookloop_writes_total", Help: "Writes to the API server, by verb and result.",
 	}, []string{"verb", "result"})}
 }
 
 // Wrote counts one write.
-func (m writeMetrics) Wrote(verb, result string) { m.WithLabelValues(verb, result).Inc() }
+func (m Writes) Wrote(verb, result string) { m.WithLabelValues(verb, result).Inc() }
 
-// newPaceMetrics shows the limits of write requests under way, which the API server's answers set.
-func newPaceMetrics(registry prometheus.Registerer, pace func() act.Pace) {
+// NewPace registers the metrics of write requests under way. Their limit follows from the answers of
+// the API server.
+func NewPace(registry prometheus.Registerer, pace func() act.Pace) {
 	auto := promauto.With(registry)
 	auto.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "hookloop_write_requests_limit",
@@ -80,8 +83,9 @@ func newPaceMetrics(registry prometheus.Registerer, pace func() act.Pace) {
 	}, func() float64 { return float64(pace().Refused) })
 }
 
-// newInterceptMetrics counts the intercepts of controllers.
-func newInterceptMetrics(registry prometheus.Registerer) func(controller string, n int) {
+// NewIntercepts registers hookloop_intercepts and returns the function that sets it for a
+// controller.
+func NewIntercepts(registry prometheus.Registerer) func(controller string, n int) {
 	vector := promauto.With(registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "hookloop_intercepts", Help: "Who answers for parents in place of the controller's hooks, by controller.",
 	}, []string{"controller"})

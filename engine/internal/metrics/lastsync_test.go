@@ -1,7 +1,9 @@
-package server
+package metrics
 
 import (
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -10,22 +12,29 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/host"
 	"github.com/hookloop/hookloop/engine/internal/pipeline"
 	"github.com/hookloop/hookloop/internal/lastsync"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 )
 
+// answerOf returns what the store answers about the parent u.
+func answerOf(store *lastsync.Store) string {
+	answer := httptest.NewRecorder()
+	store.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, lastsync.Path+"?uid=u", nil))
+	return answer.Body.String()
+}
+
 // TestLastSyncIsServed keeps numbers and the reason of the last sync, and no text of the error.
 func TestLastSyncIsServed(t *testing.T) {
-	registry := newRegistry("v1")
+	registry := prometheus.NewRegistry()
 	store := lastsync.New(10)
-	r := recorder{newSyncMetrics(registry, newCircuitMetrics(registry)), store, time.Now}
-	address := serve(t, metricsHandler(registry, store)) + lastsync.Path + "?uid=u"
+	r := NewRecorder(NewSyncs(registry, NewCircuits(registry)), store, time.Now)
 
 	r.Synced("composite/hello", pipeline.Outcome{
 		Result: "HookFailed", Err: &hook.Error{Kind: hook.Failed, Err: errors.New("password")}, Asked: true,
 		Work: pipeline.Work{Parent: "u", Generation: 3, HookCalls: 1, HookTime: time.Second, Trace: trace.TraceID{1}},
 	})
 	r.Synced("composite/hello", pipeline.Outcome{Result: "echo"})
-	_, text := get(t, address)
+	text := answerOf(store)
 	for _, want := range []string{
 		`"controller":"composite/hello","generation":3,"result":"HookFailed","failed":true`, `"hookTime":1000000000`,
 		`"traceID":"01000000000000000000000000000000"`,
@@ -38,12 +47,12 @@ func TestLastSyncIsServed(t *testing.T) {
 		t.Errorf("the answer has the text of an error:\n%s", text)
 	}
 
-	reconciles := newReconcileMetrics(registry, store, time.Now)
+	reconciles := NewReconciles(registry, store, time.Now)
 	reconciles.Reconciled(host.Reconcile{
 		Controller: "actor", Result: "ok", Object: "u", Generation: 4, Writes: 2, Trace: trace.TraceID{2},
 	})
 	reconciles.Reconciled(host.Reconcile{Controller: "actor", Result: "ok"}) // of an object that is gone
-	_, text = get(t, address)
+	text = answerOf(store)
 	for _, want := range []string{
 		`{"syncs":[{"controller":"actor","hookless":true,"generation":4,"result":"ok",`, `"writes":2,"traceID":"02`,
 		`"HookFailed"`,
@@ -58,7 +67,7 @@ func TestLastSyncIsServed(t *testing.T) {
 	input := pipeline.Outcome{Result: "changed", Work: pipeline.Work{Parent: "u"}}
 	input.Key.Part = "Secret.v1/shop/password"
 	r.Synced("map/backup", input)
-	_, text = get(t, address)
+	text = answerOf(store)
 	if !strings.Contains(text, `"oneInput":true`) || strings.Contains(text, "password") {
 		t.Errorf("the answer must report one input without its name:\n%s", text)
 	}
@@ -67,12 +76,12 @@ func TestLastSyncIsServed(t *testing.T) {
 	part := pipeline.Outcome{Result: pipeline.Gone, Work: pipeline.Work{Parent: "u"}}
 	part.Key.Part = "input"
 	r.Synced("composite/hello", part)
-	_, text = get(t, address)
+	text = answerOf(store)
 	if !strings.Contains(text, "HookFailed") {
 		t.Errorf("a part that is gone drops the parent:\n%s", text)
 	}
 	r.Synced("composite/hello", pipeline.Outcome{Result: pipeline.Gone, Work: pipeline.Work{Parent: "u"}})
-	_, text = get(t, address)
+	text = answerOf(store)
 	if strings.TrimSpace(text) != `{"syncs":[]}` {
 		t.Errorf("a parent that is gone has a last sync:\n%s", text)
 	}

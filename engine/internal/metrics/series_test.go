@@ -1,4 +1,4 @@
-package server
+package metrics
 
 import (
 	"context"
@@ -27,11 +27,11 @@ const perController = 52 + 2
 // series are left as there were.
 func TestSeriesGoWithTheirController(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	all := &series{Registerer: registry}
+	all := SeriesOf(registry)
 	parts := controllerMetrics{
-		syncs:  newSyncMetrics(all, newCircuitMetrics(all)),
-		queues: newQueueMetrics(all),
-		shares: newShareMetrics(all, share.NewWaits(1, 1)),
+		syncs:  NewSyncs(all, NewCircuits(all)),
+		queues: NewQueues(all),
+		shares: NewShares(all, share.NewWaits(1, 1)),
 		hooks:  middleware.NewMetrics(all),
 		sides:  fallback.NewMetrics(all),
 	}
@@ -50,7 +50,7 @@ func TestSeriesGoWithTheirController(t *testing.T) {
 				t.Fatal(err)
 			}
 			name := fmt.Sprint("c", i)
-			all.forget("composite/"+name, object.Ref{GVK: schema.GroupVersionKind{Kind: "CompositeController"}, Name: name})
+			all.Forget("composite/"+name, object.Ref{GVK: schema.GroupVersionKind{Kind: "CompositeController"}, Name: name})
 		}
 		if got := count(t, registry); got != before {
 			t.Errorf("round %d: %d series are left, want the %d of the controller that stays", round, got, before)
@@ -60,9 +60,9 @@ func TestSeriesGoWithTheirController(t *testing.T) {
 
 // controllerMetrics are those that have a controller's name.
 type controllerMetrics struct {
-	syncs  *syncMetrics
-	queues *queueMetrics
-	shares *shareMetrics
+	syncs  *Syncs
+	queues *Queues
+	shares *Shares
 	hooks  *middleware.Metrics
 	sides  *fallback.Metrics
 }
@@ -85,7 +85,7 @@ func (m controllerMetrics) run(t *testing.T, name string) *hook.Opened {
 	q.Measure()
 	m.syncs.Synced("composite/"+name, pipeline.Outcome{Result: "converged"})
 	m.syncs.Synced("composite/"+name, pipeline.Outcome{Err: &hook.Error{Kind: hook.Failed, Err: errors.New("no")}})
-	m.shares.waited("composite/"+name, time.Second)
+	m.shares.Waited("composite/"+name, time.Second)
 	return m.ask(t, name)
 }
 

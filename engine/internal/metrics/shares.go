@@ -1,34 +1,25 @@
-package engine
+package metrics
 
 import (
 	"cmp"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/internal/loop/share"
-	"github.com/hookloop/hookloop/internal/budget"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-const (
-	// ownFlow is the label of requests that are no controller's: Events, discovery, reviews of
-	// tokens.
-	ownFlow = "engine"
-	// waitShare is the part of the memory budget that the questions to slow hooks may have, as one
-	// n-th of it.
-	waitShare = 8
-	// defaultWaitBytes is that without a budget.
-	defaultWaitBytes = 256 << 20
-)
+// ownFlow is the label for requests that belong to no controller: Events, discovery, token reviews.
+const ownFlow = "engine"
 
-func waitBytes(b *budget.Budget) int64 { return cmp.Or(b.Limit()/waitShare, defaultWaitBytes) }
-
-// shareMetrics count what controllers wait for because others need it, too.
-type shareMetrics struct {
+// Shares counts how long controllers wait because they share the limit of requests and the waits
+// for slow hooks with others. Use [NewShares] to make one.
+type Shares struct {
 	requests, seconds *prometheus.CounterVec
 }
 
-func newShareMetrics(registry prometheus.Registerer, waits *share.Waits) *shareMetrics {
+// NewShares registers the metrics of what controllers share.
+func NewShares(registry prometheus.Registerer, waits *share.Waits) *Shares {
 	auto := promauto.With(registry)
 	auto.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "hookloop_slow_hook_waits", Help: "Syncs that wait for slow hooks beside the workers.",
@@ -37,7 +28,7 @@ func newShareMetrics(registry prometheus.Registerer, waits *share.Waits) *shareM
 		Name: "hookloop_slow_hook_waits_refused_total",
 		Help: "Syncs that kept their worker while they waited for a slow hook, because there was no room.",
 	}, func() float64 { _, _, refused := waits.Stats(); return float64(refused) })
-	return &shareMetrics{
+	return &Shares{
 		requests: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookloop_requests_delayed_total",
 			Help: "Requests to the API server that waited for client-go-qps, by controller.",
@@ -49,8 +40,9 @@ func newShareMetrics(registry prometheus.Registerer, waits *share.Waits) *shareM
 	}
 }
 
-// waited counts one request of a flow.
-func (m *shareMetrics) waited(flow string, waited time.Duration) {
+// Waited counts one request that had to wait. flow is the name of the controller, or empty for a
+// request of the engine itself.
+func (m *Shares) Waited(flow string, waited time.Duration) {
 	if waited <= 0 {
 		return
 	}

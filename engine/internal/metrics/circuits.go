@@ -1,4 +1,4 @@
-package engine
+package metrics
 
 import (
 	"regexp"
@@ -19,8 +19,9 @@ const (
 	otherField       = "other"
 )
 
-// circuitMetrics count circuits that open, and the open ones.
-type circuitMetrics struct {
+// Circuits counts the circuits that open, and shows how many are open now. Use [NewCircuits] to
+// make one. It is safe for concurrent use.
+type Circuits struct {
 	opened *prometheus.CounterVec
 	open   *prometheus.GaugeVec
 
@@ -30,11 +31,12 @@ type circuitMetrics struct {
 	shown map[string]bool
 }
 
-var _ host.CircuitRecorder = (*circuitMetrics)(nil)
+var _ host.CircuitRecorder = (*Circuits)(nil)
 
-func newCircuitMetrics(registry prometheus.Registerer) *circuitMetrics {
+// NewCircuits registers the metrics of circuits.
+func NewCircuits(registry prometheus.Registerer) *Circuits {
 	auto := promauto.With(registry)
-	return &circuitMetrics{
+	return &Circuits{
 		opened: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookloop_circuit_opened_total",
 			Help: "Circuits of parents and of keys of controllers in Go that opened, by controller and rewritten field.",
@@ -48,7 +50,7 @@ func newCircuitMetrics(registry prometheus.Registerer) *circuitMetrics {
 }
 
 // synced takes one sync into account.
-func (m *circuitMetrics) synced(controller string, o pipeline.Outcome) {
+func (m *Circuits) synced(controller string, o pipeline.Outcome) {
 	m.Open(controller, o.OpenCircuits)
 	if o.Tripped != nil {
 		m.Opened(controller, o.Tripped.Ref.GVK, o.Tripped.Path)
@@ -56,12 +58,12 @@ func (m *circuitMetrics) synced(controller string, o pipeline.Outcome) {
 }
 
 // Opened implements host.CircuitRecorder.
-func (m *circuitMetrics) Opened(controller string, kind schema.GroupVersionKind, field string) {
+func (m *Circuits) Opened(controller string, kind schema.GroupVersionKind, field string) {
 	m.opened.WithLabelValues(controller, object.KindString(kind), m.field(field)).Inc()
 }
 
 // Open implements host.CircuitRecorder. It is called for each sync, and as a rule with none.
-func (m *circuitMetrics) Open(controller string, keys int) {
+func (m *Circuits) Open(controller string, keys int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
@@ -74,12 +76,12 @@ func (m *circuitMetrics) Open(controller string, keys int) {
 	}
 }
 
-// index is the place of an item in a path.
+// index matches the index of a list item in a path.
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// field is the label of a path, without the places of items. There are few: a hook may rewrite
-// fields of any name.
-func (m *circuitMetrics) field(path string) string {
+// field returns the label for a path, without the indexes of list items. Hooks can rewrite fields
+// of any name, so the number of labels is limited; further paths get otherField.
+func (m *Circuits) field(path string) string {
 	path = index.ReplaceAllString(path, "[]")
 	m.mu.Lock()
 	defer m.mu.Unlock()
