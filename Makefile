@@ -77,7 +77,7 @@ unit: sdks $(WEBSITE) ## Run the unit tests, with the race detector, and the SDK
 unit-go:
 	go test -race $(SHORT) -vet=off -p $(PARALLEL) -timeout 10m $(TESTFLAGS) \
 	  $$(go list ./... | grep -v -e '^$(MODULE)/test/' -e '$(INSIDE)')
-	go test -vet=off -run Allocates ./test/bench
+	go test -vet=off -run Allocates ./engine/internal/benchmarks
 	for module in $(MODULES); do go -C $$module test -race $(SHORT) -vet=off -timeout 10m $(TESTFLAGS) ./...; done
 
 # Each of these tests occupies one processor at most.

@@ -15,7 +15,7 @@ if [ "${1:-}" = -update ]; then
   update=yes
   shift
 fi
-mapfile -t packages < <(grep -rl --include=*_test.go '^func Benchmark' engine internal test/bench | grep -v '^internal/protocol/' |
+mapfile -t packages < <(grep -rl --include=*_test.go '^func Benchmark' engine internal transports | grep -v '^internal/protocol/' |
   xargs -n1 dirname | sort -u | sed 's|^|./|')
 go test -vet=off -run '^$' -bench "${1:-.}" -benchmem -p 1 -count 6 -benchtime 50ms "${packages[@]}" | tee "$out" |
   awk '/^(pkg:|FAIL|--- FAIL|panic:)/ { print; fflush() }'

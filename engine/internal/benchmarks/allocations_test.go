@@ -1,6 +1,6 @@
 //go:build !race
 
-package bench
+package benchmarks
 
 import (
 	"runtime"
