@@ -15,7 +15,7 @@ var block = regexp.MustCompile("(?m)^(.*:)\n\n```json\n((?s:.*?\n))```$")
 // TestDocument compares the requests of docs/reference/webhooks.md with the golden files, and
 // decodes its responses in strict mode.
 func TestDocument(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/reference/webhooks.md")
+	page, err := os.ReadFile("../../docs/reference/webhooks.md")
 	if err != nil {
 		t.Fatal(err)
 	}

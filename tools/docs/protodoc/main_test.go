@@ -9,7 +9,7 @@ import (
 
 // TestLinks finds the section of each link of the page, and each service of the contract.
 func TestLinks(t *testing.T) {
-	data, err := os.ReadFile("../../docs/reference/grpc.md")
+	data, err := os.ReadFile("../../../docs/reference/grpc.md")
 	if err != nil {
 		t.Fatal(err)
 	}

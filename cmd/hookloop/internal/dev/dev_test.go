@@ -166,7 +166,7 @@ func TestLocalNeedsPrograms(t *testing.T) {
 	}
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("PATH", t.TempDir())
-	o := Options{Files: []string{"../../examples/tenant"}, Local: true, Out: io.Discard}
+	o := Options{Files: []string{"../../../../examples/tenant"}, Local: true, Out: io.Discard}
 	err := Run(t.Context(), o)
 	for _, want := range []string{
 		"--local: no control plane found: HOOKLOOP_CONTROLPLANE is not set", "Set KUBEBUILDER_ASSETS to a folder with",

@@ -40,7 +40,7 @@ func TestRoles(t *testing.T) {
 		name, file string
 		access.Options
 	}{
-		{"tenant", "../../examples/tenant", access.Options{}},
+		{"tenant", "../../../../examples/tenant", access.Options{}},
 		{"kinds", "testdata/kinds.yaml", access.Options{}},
 		{"everything", "testdata/kinds.yaml", access.Options{
 			Engine: true, ServerSide: true, OwnerPermission: true,
@@ -112,8 +112,8 @@ func TestProductionRoles(t *testing.T) {
 		collect(t, document, got)
 	}
 	for role, file := range map[string]string{
-		"mine-engine":   "../../manifests/production/engine-role.yaml",
-		"mine-election": "../../manifests/production/election-role.yaml",
+		"mine-engine":   "../../../../manifests/production/engine-role.yaml",
+		"mine-election": "../../../../manifests/production/election-role.yaml",
 	} {
 		data, err := os.ReadFile(file)
 		if err != nil {

@@ -73,7 +73,7 @@ func parse(t *testing.T, o *render.Options, args []string, dir string) (format s
 	format = "text"
 	path := func(name string) string {
 		if rest, found := strings.CutPrefix(name, "examples/"); found {
-			return filepath.Join("..", "..", "examples", rest)
+			return filepath.Join("..", "..", "..", "..", "examples", rest)
 		}
 		return filepath.Join(dir, name)
 	}
@@ -84,7 +84,7 @@ func parse(t *testing.T, o *render.Options, args []string, dir string) (format s
 			o.Files = append(o.Files, path(args[i]))
 		case "--hook-file":
 			i++
-			o.Command = []string{"python3", filepath.Join("..", "..", "examples", "serve.py"), path(args[i])}
+			o.Command = []string{"python3", filepath.Join("..", "..", "..", "..", "examples", "serve.py"), path(args[i])}
 		case "--hook-program":
 			i++
 			o.Command = []string{"python3", path(args[i])}

@@ -123,7 +123,7 @@ func TestTenant(t *testing.T) {
 	dir := t.TempDir()
 	plant := func(planted ...string) {
 		for _, name := range []string{"controller.yaml", "crd.yaml", "tenant.yaml"} {
-			data, err := os.ReadFile(filepath.Join("..", "..", "examples", "tenant", name))
+			data, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "examples", "tenant", name))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -157,9 +157,9 @@ func TestTenantHook(t *testing.T) {
 	t.Cleanup(server.Close)
 	hook := conformance.Options{Security: conformance.Security{Insecure: true}}
 	hook.Addresses = []string{server.URL + "/sync", "finalize=" + server.URL + "/finalize"}
-	out := findings(t, "../../examples/tenant", validate.Options{Hook: hook})
+	out := findings(t, "../../../../examples/tenant", validate.Options{Hook: hook})
 	hook.Addresses = []string{"http://127.0.0.1:1/sync", "finalize=http://127.0.0.1:1/finalize"}
-	out += findings(t, "../../examples/tenant", validate.Options{Hook: hook})
+	out += findings(t, "../../../../examples/tenant", validate.Options{Hook: hook})
 	golden(t, "testdata/hook.golden", strings.ReplaceAll(out, server.URL, "http://HOOK"))
 }
 

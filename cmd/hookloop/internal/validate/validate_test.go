@@ -75,9 +75,12 @@ func TestExamples(t *testing.T) {
 	var files []string
 	for _, name := range []string{"tenant", "snapshot-schedule", "service-per-pod"} {
 		for _, pattern := range []string{"controller.yaml", "crd*.yaml"} {
-			found, err := filepath.Glob(filepath.Join("..", "..", "examples", name, pattern))
+			found, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "examples", name, pattern))
 			if err != nil {
 				t.Fatal(err)
+			}
+			if len(found) == 0 && pattern == "controller.yaml" {
+				t.Errorf("the example %s has no %s", name, pattern)
 			}
 			files = append(files, found...)
 		}

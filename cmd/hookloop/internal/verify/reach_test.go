@@ -106,7 +106,7 @@ func TestReplayUnreachable(t *testing.T) {
 		"http://" + nothing + "/sync": "POST in plain text at http://" + nothing + "/sync: ",
 	} {
 		report, err := Replay(t.Context(), ReplayOptions{
-			Files: []string{"../../sdk/testdata/recording.json"}, Addresses: []string{address},
+			Files: []string{"../../../../sdk/testdata/recording.json"}, Addresses: []string{address},
 			Security: Security{Insecure: !isURL(address)},
 		})
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 // TestRulesAreDocumented compares the page's table with the rules.
 func TestRulesAreDocumented(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/reference/verify.md")
+	page, err := os.ReadFile("../../../../docs/reference/verify.md")
 	if err != nil {
 		t.Fatal(err)
 	}
