@@ -44,8 +44,8 @@ var (
 	}
 )
 
-// world is a small API server with a host for controllers under test.
-type world struct {
+// fixture is a small API server with a host for controllers under test.
+type fixture struct {
 	t      *testing.T
 	server *cachetest.Server
 	host   *host.Host
@@ -85,7 +85,7 @@ func (s *served) serve(r object.Resource) {
 	s.changed = make(chan struct{})
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	server := cachetest.New(t)
 	objects, err := cache.New(cache.Config{Config: server.Config()})
@@ -101,7 +101,7 @@ func newWorld(t *testing.T) *world {
 		Client: fake.NewClientset().CoreV1(), Component: "test", QPS: 100, Burst: 100,
 	})
 	t.Cleanup(events.Stop)
-	return &world{t: t, server: server, served: s, log: klog.Background(), host: &host.Host{
+	return &fixture{t: t, server: server, served: s, log: klog.Background(), host: &host.Host{
 		Events: events,
 		Cache:  objects, Resources: s, Tracer: noop.NewTracerProvider().Tracer(""), Clock: clock.RealClock{},
 		Scheme: scheme.Scheme, Workers: 2, Sampled: func(trace.TraceID) bool { return false },
@@ -109,7 +109,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // run runs controllers until the test ends, and returns their group.
-func (w *world) run(all ...controller.Declared) *host.Group {
+func (w *fixture) run(all ...controller.Declared) *host.Group {
 	w.t.Helper()
 	group, err := host.NewGroup(w.host, all...)
 	if err != nil {
@@ -182,7 +182,7 @@ type reconciler = controller.ReconcileFunc[configMap]
 // TestReadsBringKeysBack reconciles a key again after an event of an object that it has looked for
 // in vain, without any mapper.
 func TestReadsBringKeysBack(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	seen := make(chan string, 100)
 	w.server.Put(configMaps, body(configMaps, "a", `,"data":{"secret":"s"}`))
 	w.run(controller.New[configMap]("reads").Watch(controller.TypeOf[secret]()).Reconciler(reconciler(
@@ -217,7 +217,7 @@ func idle(context.Context, *controller.Request[configMap]) (controller.Result, e
 }
 
 func TestDeclarationFaults(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	ofNodes := controller.NewIndex("zone", func(n *corev1.Node) []string { return []string{n.Labels["zone"]} })
 	good := func() *controller.Controller[configMap] {
 		return controller.New[configMap]("good").Reconciler(reconciler(idle))
@@ -280,7 +280,7 @@ func TestDeclarationFaults(t *testing.T) {
 
 // TestKindNotServed waits for the kind, and runs the other controllers meanwhile.
 func TestKindNotServed(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	seen := make(chan string, 100)
 	w.server.Put(configMaps, body(configMaps, "a", ""))
 	w.server.Put(shops, body(shops, "b", ""))

@@ -36,7 +36,7 @@ func (b *safeBuffer) String() string {
 // is logged once.
 func TestMapperFails(t *testing.T) {
 	log := &safeBuffer{}
-	w := newWorld(t)
+	w := newFixture(t)
 	w.log = logr.FromSlogHandler(slog.NewTextHandler(log, nil))
 	seen := make(chan string, 1000)
 	w.server.Put(configMaps, body(configMaps, "a", ""))

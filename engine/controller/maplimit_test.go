@@ -26,7 +26,7 @@ func (h *hungCalls) MappersHung(_ string, calls int) { h.Store(int64(calls)) }
 // controllers get the events of its type, and its own keys are reconciled. When it returns, the
 // object is mapped again.
 func TestMapperHangs(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	c := clocktesting.NewFakeClock(time.Now())
 	hung := &hungCalls{}
 	w.host.Clock = c

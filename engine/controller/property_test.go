@@ -24,9 +24,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-var propertyWorlds = flag.Int("property-worlds", 200, "number of random worlds of TestBoundReferencesSuffice")
+var propertyRuns = flag.Int("property-runs", 200, "number of random clusters of TestBoundReferencesSuffice")
 
-// The property: in random worlds, a controller that is brought back by its bound references ends
+// The property: in random clusters, a controller that is brought back by its bound references ends
 // with the same objects as one that reconciles every key after every event.
 //
 // The controller computes a ConfigMap for each name to which Secrets refer by data.for. A Secret is
@@ -34,7 +34,7 @@ var propertyWorlds = flag.Int("property-worlds", 200, "number of random worlds o
 // the Secrets that a Node owns (data.owner). Reconciles fail and panic in between, the process is
 // restarted, pointers move, and ConfigMaps are deleted and overwritten by others.
 
-// source is a Secret as the world has it.
+// source is a Secret as the cluster has it.
 type source struct {
 	For, Next, Node, Zone, Owner string
 }
@@ -182,7 +182,7 @@ func (c fromCache) nodesIn(zone string) ([]*corev1.Node, error) {
 
 func (c fromCache) ownedBy(n *corev1.Node) ([]secret, error) { return controller.Owned[secret](c.r, n) }
 
-// model is the world as its edits made it. It is also the reading of the expected end.
+// model is the cluster as its edits made it. It is also the reading of the expected end.
 type model struct {
 	secrets map[string]secret
 	nodes   map[string]*corev1.Node
@@ -220,9 +220,9 @@ func (m *model) ownedBy(n *corev1.Node) ([]secret, error) {
 	return all, nil
 }
 
-// randomWorld is one run of a random world.
-type randomWorld struct {
-	*world
+// randomFixture is one run with a random cluster.
+type randomFixture struct {
+	*fixture
 	model
 	random *rand.Rand
 	names  []string
@@ -237,7 +237,7 @@ type randomWorld struct {
 	luck     *rand.Rand
 }
 
-func (w *randomWorld) fail() error {
+func (w *randomFixture) fail() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.failures == 0 || w.luck.IntN(12) > 0 {
@@ -251,7 +251,7 @@ func (w *randomWorld) fail() error {
 }
 
 // write makes a ConfigMap have a text; empty deletes it.
-func (w *randomWorld) write(name, text string) {
+func (w *randomFixture) write(name, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, exists := w.computed[name]
@@ -267,7 +267,7 @@ func (w *randomWorld) write(name, text string) {
 
 // declare returns the controller; with full it reconciles every key after every event, without
 // bound references.
-func (w *randomWorld) declare(full bool) controller.Declared {
+func (w *randomFixture) declare(full bool) controller.Declared {
 	reads := func(r controller.Reader) controller.Reader { return r }
 	onSecret := controller.ReferredBy(func(s secret) []controller.Key {
 		if len(s.Data["for"]) == 0 {
@@ -311,7 +311,7 @@ func everyKey[U controller.Object](names []string) controller.Mapper {
 }
 
 // start starts a process with its own cache.
-func (w *randomWorld) start(full bool) {
+func (w *randomFixture) start(full bool) {
 	w.t.Helper()
 	objects, err := cache.New(cache.Config{Config: w.server.Config()})
 	if err != nil {
@@ -337,7 +337,7 @@ func (w *randomWorld) start(full bool) {
 }
 
 // edit makes one random change.
-func (w *randomWorld) edit() {
+func (w *randomFixture) edit() {
 	name := w.names[w.random.IntN(len(w.names))]
 	switch w.random.IntN(10) {
 	case 0:
@@ -366,7 +366,7 @@ func (w *randomWorld) edit() {
 	}
 }
 
-func (w *randomWorld) some(names []string) string {
+func (w *randomFixture) some(names []string) string {
 	if w.random.IntN(2) == 0 {
 		return ""
 	}
@@ -375,7 +375,7 @@ func (w *randomWorld) some(names []string) string {
 
 var zones = []string{"east", "west"}
 
-func (w *randomWorld) putNode(name string) {
+func (w *randomFixture) putNode(name string) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"zone": zones[w.random.IntN(2)]},
 	}}
@@ -383,7 +383,7 @@ func (w *randomWorld) putNode(name string) {
 	w.put(nodes, n)
 }
 
-func (w *randomWorld) putSecret(name string) {
+func (w *randomFixture) putSecret(name string) {
 	s := source{
 		For: w.some(w.names), Next: w.some(w.names), Node: w.some(w.names), Zone: w.some(zones), Owner: w.some(w.names),
 	}
@@ -398,7 +398,7 @@ func (w *randomWorld) putSecret(name string) {
 	w.put(secrets, o)
 }
 
-func (w *randomWorld) put(r object.Resource, o any) {
+func (w *randomFixture) put(r object.Resource, o any) {
 	raw, err := json.Marshal(o)
 	if err != nil {
 		w.t.Fatal(err)
@@ -415,11 +415,11 @@ func (w *randomWorld) put(r object.Resource, o any) {
 	w.server.Put(r, string(raw))
 }
 
-// settleTimeout bounds the wait for the end of a world.
+// settleTimeout bounds the wait for the end of a run.
 const settleTimeout = 30 * time.Second
 
 // settle waits until the computed objects are those that the model demands.
-func (w *randomWorld) settle(when string) {
+func (w *randomFixture) settle(when string) {
 	w.t.Helper()
 	want := map[string]string{}
 	for _, name := range w.names {
@@ -443,13 +443,13 @@ func (w *randomWorld) settle(when string) {
 	}
 }
 
-// runRandomWorld runs a world to its end, and fails unless the computed objects become the model's.
-// Before that they may be right for a moment: a reconcile that was under way can write an older
-// state, and the next one corrects it.
-func runRandomWorld(t *testing.T, seed uint64, full bool) {
+// runRandomFixture runs a controller on a random cluster to the end, and fails unless the computed
+// objects become the model's. Before that they may be right for a moment: a reconcile that was under
+// way can write an older state, and the next one corrects it.
+func runRandomFixture(t *testing.T, seed uint64, full bool) {
 	t.Helper()
-	w := &randomWorld{
-		world: newWorld(t), model: model{secrets: map[string]secret{}, nodes: map[string]*corev1.Node{}},
+	w := &randomFixture{
+		fixture: newFixture(t), model: model{secrets: map[string]secret{}, nodes: map[string]*corev1.Node{}},
 		random: rand.New(rand.NewPCG(seed, 1)), luck: rand.New(rand.NewPCG(seed, 2)), failures: 8,
 		names: []string{"a", "b", "c", "d"}, broken: map[string]bool{}, computed: map[string]string{},
 	}
@@ -474,12 +474,12 @@ func runRandomWorld(t *testing.T, seed uint64, full bool) {
 
 // TestBoundReferencesSuffice checks the property above.
 func TestBoundReferencesSuffice(t *testing.T) {
-	for seed := range uint64(*propertyWorlds) {
+	for seed := range uint64(*propertyRuns) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			runRandomWorld(t, seed, false)
+			runRandomFixture(t, seed, false)
 			if seed%10 == 0 { // now and then: the full controller agrees with the model, too
-				runRandomWorld(t, seed, true)
+				runRandomFixture(t, seed, true)
 			}
 		})
 	}

@@ -49,7 +49,7 @@ func (r recorded) MappersHung(string, int) {}
 
 // TestReconcilesAreRecorded with their object, the number of writes, attempts and faults.
 func TestReconcilesAreRecorded(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	got := make(recorded, 100)
 	w.host.Recorder = got
 	w.server.Put(configMaps, body(configMaps, "a", ""))
@@ -77,7 +77,7 @@ func TestReconcilesAreRecorded(t *testing.T) {
 
 // TestFailures of a reconcile are contained and retried, and have results.
 func TestFailures(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	got := make(results, 100)
 	w.host.Recorder = got
 	w.server.Put(configMaps, body(configMaps, "a", ""))
@@ -103,7 +103,7 @@ func TestFailures(t *testing.T) {
 
 // TestObjectsThatDoNotDecode are errors that name object and field, in the request and in lists.
 func TestObjectsThatDoNotDecode(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	got := make(results, 100)
 	listed := make(chan error, 100)
 	w.host.Recorder = got
@@ -133,7 +133,7 @@ func TestObjectsThatDoNotDecode(t *testing.T) {
 
 // TestReadsThatCannotBe are errors, never "no objects".
 func TestReadsThatCannotBe(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.server.Put(configMaps, body(configMaps, "a", ""))
 	errs := make(chan map[string]error, 10)
 	old := make(chan controller.Reader, 10)
@@ -171,7 +171,7 @@ func TestReadsThatCannotBe(t *testing.T) {
 // TestWhere reconciles an object once more when it ceases to be accepted by labels, and then no
 // longer.
 func TestWhere(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	seen := make(chan string, 100)
 	w.server.Put(configMaps, body(configMaps, "other", ""))
 	w.server.Put(configMaps, labelled("a", "x"))
@@ -195,7 +195,7 @@ func TestWhere(t *testing.T) {
 
 // TestWherePanics keeps the event of an object for which a restriction panics, and tries again.
 func TestWherePanics(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	seen := make(chan string, 100)
 	calls := 0
 	w.host.Workers = 1
@@ -224,7 +224,7 @@ func labelled(name, team string) string {
 // TestStart runs the initializer with filled caches before the first reconcile; if it fails, the
 // controller is started again, and sources with it.
 func TestStart(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	steps := make(chan string, 100)
 	w.server.Put(configMaps, body(configMaps, "a", ""))
 	keys := make(chan controller.Key, 1)
@@ -260,7 +260,7 @@ func TestStart(t *testing.T) {
 
 // TestServedInAnotherWay restarts a controller when its kind becomes another resource.
 func TestServedInAnotherWay(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.serve(shops)
 	renamed := shops
 	renamed.Plural = "stores"
@@ -288,7 +288,7 @@ func (s spans) of(name string) []tracetest.SpanStub {
 // TestTraces puts the reconciles of one generation into one trace, until one writes nothing and
 // waits for nothing. Later ones have traces of their own with a link.
 func TestTraces(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.serve(shops)
 	exported := spans{tracetest.NewInMemoryExporter()}
 	w.host.Tracer = sdktrace.NewTracerProvider(

@@ -15,7 +15,7 @@ import (
 )
 
 // noting is a controller of ConfigMaps that notes each key with its last cause, in a running group.
-func noting(w *world, sources ...controller.Source) <-chan string {
+func noting(w *fixture, sources ...controller.Source) <-chan string {
 	w.t.Helper()
 	seen := make(chan string, 100)
 	c := controller.New[configMap]("sources").Reconciler(reconciler(
@@ -35,7 +35,7 @@ func noting(w *world, sources ...controller.Source) <-chan string {
 
 // TestTicker enqueues keys in each period of the clock.
 func TestTicker(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	fake := clocktesting.NewFakeClock(time.Now())
 	w.host.Clock = fake
 	seen := noting(w, controller.Ticker(time.Hour,
@@ -59,7 +59,7 @@ func TestTicker(t *testing.T) {
 
 // TestTriggers subscribes at the gateway while the controller runs.
 func TestTriggers(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	type subscription struct {
 		controller, worker string
 		trigger            func(host.Trigger) (int, error)
@@ -89,7 +89,7 @@ func TestTriggers(t *testing.T) {
 
 // TestSourceIsStartedAgain after a failure and after a panic.
 func TestSourceIsStartedAgain(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	fake := clocktesting.NewFakeClock(time.Now())
 	w.host.Clock = fake
 	times := 0

@@ -32,7 +32,7 @@ func post(t *testing.T, to http.Handler, token, body string) (int, string) {
 
 // TestWebhook reconciles the keys of allowed, valid requests, and refuses the others.
 func TestWebhook(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	webhook := controller.NewWebhook(controller.WebhookConfig{
 		Authorize: controller.BearerToken("s3cret"), MaxBytes: 40000,
 	})
@@ -82,7 +82,7 @@ func TestWebhook(t *testing.T) {
 
 // TestWebhookKeys gives the user's function a Reader, and turns its errors into statuses.
 func TestWebhookKeys(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.server.Put(configMaps, body(configMaps, "milk", ""))
 	webhook := controller.NewWebhook(controller.WebhookConfig{
 		Authorize: func(*http.Request) error { return nil },

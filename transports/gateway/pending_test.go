@@ -65,15 +65,15 @@ func TestLoneCallersWithoutARightLeaveRoom(t *testing.T) {
 	})
 }
 
-// pendingWorld is the calls before the check of their right.
-type pendingWorld struct {
+// pendingFixture is the calls before the check of their right.
+type pendingFixture struct {
 	*testing.T
 	*pending
 	ended []string // names of the calls that made room, in order
 }
 
 // call adds a call. It returns nil, and the error, if the call is refused.
-func (w *pendingWorld) call(name, user string, admitted bool) (*pendingCall, error) {
+func (w *pendingFixture) call(name, user string, admitted bool) (*pendingCall, error) {
 	ctx, call, err := w.add(w.Context(), user, admitted)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (w *pendingWorld) call(name, user string, admitted bool) (*pendingCall, err
 }
 
 // fill adds as many calls as there may be. The callers have some calls each.
-func (w *pendingWorld) fill(each int) (calls []*pendingCall) {
+func (w *pendingFixture) fill(each int) (calls []*pendingCall) {
 	w.Helper()
 	for i := range maxPending {
 		call, err := w.call(fmt.Sprint("call-", i), fmt.Sprint("caller-", i/each), false)
@@ -117,7 +117,7 @@ func TestPendingCalls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &pendingWorld{T: t, pending: newPending()}
+				w := &pendingFixture{T: t, pending: newPending()}
 				for i, call := range w.fill(c.each) {
 					if c.received(i) {
 						call.received()
@@ -146,7 +146,7 @@ func TestPendingCalls(t *testing.T) {
 func TestPendingCallsOfACaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for admitted, most := range map[bool]int{false: maxPendingPerUser, true: maxPendingOfAdmitted} {
-			w := &pendingWorld{T: t, pending: newPending()}
+			w := &pendingFixture{T: t, pending: newPending()}
 			var last *pendingCall
 			for range most {
 				call, err := w.call("", "laptop", admitted)

@@ -61,9 +61,9 @@ var creation = plan.Action{
 	},
 }
 
-// fencedWorld runs a test with a Writer behind a fence, on a clock that only moves when everything
+// fencedFixture runs a test with a Writer behind a fence, on a clock that only moves when everything
 // waits.
-func fencedWorld(t *testing.T, qps float32, test func(t *testing.T, w *Writer, f *Fence, api *lines)) {
+func fencedFixture(t *testing.T, qps float32, test func(t *testing.T, w *Writer, f *Fence, api *lines)) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &lines{}
 		fence := NewFence()
@@ -93,7 +93,7 @@ func write(ctx context.Context, t *testing.T, w *Writer, api *lines) bool {
 }
 
 func TestFenceIsOpenWhileTheGrantLasts(t *testing.T) {
-	fencedWorld(t, -1, func(t *testing.T, w *Writer, f *Fence, api *lines) {
+	fencedFixture(t, -1, func(t *testing.T, w *Writer, f *Fence, api *lines) {
 		if write(t.Context(), t, w, api) {
 			t.Error("a write before the first grant")
 		}
@@ -126,7 +126,7 @@ func TestFenceCancelsWhatIsUnderWay(t *testing.T) {
 		"another epoch":   func(f *Fence) { f.Grant(2, time.Now().Add(time.Hour)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			fencedWorld(t, -1, func(t *testing.T, w *Writer, f *Fence, api *lines) {
+			fencedFixture(t, -1, func(t *testing.T, w *Writer, f *Fence, api *lines) {
 				f.Grant(1, time.Now().Add(10*time.Second))
 				api.hang = true
 				result := make(chan error, 1)
@@ -147,7 +147,7 @@ func TestFenceCancelsWhatIsUnderWay(t *testing.T) {
 // TestFenceIsAskedBeforeARequestIsSent: one that waited for the client's rate limit until the grant
 // was over is not sent.
 func TestFenceIsAskedBeforeARequestIsSent(t *testing.T) {
-	fencedWorld(t, .05, func(t *testing.T, w *Writer, f *Fence, api *lines) {
+	fencedFixture(t, .05, func(t *testing.T, w *Writer, f *Fence, api *lines) {
 		f.Grant(1, time.Now().Add(10*time.Second))
 		if !write(t.Context(), t, w, api) {
 			t.Fatal("no write under the grant")
@@ -160,7 +160,7 @@ func TestFenceIsAskedBeforeARequestIsSent(t *testing.T) {
 
 // TestFenceKeepsEpochsApart: work that was begun under one epoch does not write under the next.
 func TestFenceKeepsEpochsApart(t *testing.T) {
-	fencedWorld(t, -1, func(t *testing.T, w *Writer, f *Fence, api *lines) {
+	fencedFixture(t, -1, func(t *testing.T, w *Writer, f *Fence, api *lines) {
 		f.Grant(1, time.Now().Add(time.Hour))
 		begun, end, err := f.Begin(t.Context())
 		if err != nil {

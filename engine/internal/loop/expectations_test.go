@@ -27,8 +27,8 @@ type silent struct{}
 func (silent) Wrote(string, string) {}
 
 // writer writes to an API server that takes everything with the same answer, and shows nothing of
-// it in the world's server: the test decides when that is.
-func (w *world) writer(answer string) *act.Writer {
+// it in the fixture's server: the test decides when that is.
+func (w *fixture) writer(answer string) *act.Writer {
 	w.t.Helper()
 	api := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
 		out.Header().Set("Content-Type", "application/json")
@@ -57,23 +57,23 @@ func TestReadYourOwnWrites(t *testing.T) {
 	for name, test := range map[string]struct {
 		action plan.Action
 		// shown has the view show the write.
-		shown func(*world)
+		shown func(*fixture)
 	}{
 		"a create": {
-			plan.Action{Verb: plan.Create, Body: map[string]any{}}, func(w *world) { w.bookmark(1000) },
+			plan.Action{Verb: plan.Create, Body: map[string]any{}}, func(w *fixture) { w.bookmark(1000) },
 		},
 		"an update": {
-			plan.Action{Verb: plan.Update, Body: map[string]any{}}, func(w *world) { w.bookmark(1000) },
+			plan.Action{Verb: plan.Update, Body: map[string]any{}}, func(w *fixture) { w.bookmark(1000) },
 		},
 		"a patch": {
-			plan.Action{Verb: plan.PatchMetadata}, func(w *world) { w.bookmark(1000) },
+			plan.Action{Verb: plan.PatchMetadata}, func(w *fixture) { w.bookmark(1000) },
 		},
 		"a delete": {
-			plan.Action{Verb: plan.Delete, UID: "uid-p"}, func(w *world) { w.server.Delete(pages, "shop", "p") },
+			plan.Action{Verb: plan.Delete, UID: "uid-p"}, func(w *fixture) { w.server.Delete(pages, "shop", "p") },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, loop.Config{})
+			w := newFixture(t, loop.Config{})
 			w.server.Put(books, thing(books, "a", ""))
 			w.server.Put(pages, thing(pages, "p", ""))
 			w.For(books, mapper.Ref)
@@ -110,9 +110,9 @@ func TestReadYourOwnWrites(t *testing.T) {
 
 // waits is a loop that waits for the write of its first reconcile, which returns result. An event
 // has come before the view has shown the write, and another one with it.
-func waits(t *testing.T, fake *clocktesting.FakeClock, result loop.Result) *world {
+func waits(t *testing.T, fake *clocktesting.FakeClock, result loop.Result) *fixture {
 	t.Helper()
-	w := newWorld(t, loop.Config{Clock: fake})
+	w := newFixture(t, loop.Config{Clock: fake})
 	w.server.Put(books, thing(books, "a", ""))
 	w.For(books, mapper.Ref)
 	w.Watch(pages, mapper.Owner(books, mapper.Ref))
@@ -203,7 +203,7 @@ func hasCause(item queue.Item[object.Ref], kind queue.CauseKind) bool {
 }
 
 // bookmark has the server come to a version.
-func (w *world) bookmark(version int) {
+func (w *fixture) bookmark(version int) {
 	for at := 0; at < version; {
 		_, err := fmt.Sscan(w.server.Bookmark(pages), &at)
 		if err != nil {
@@ -214,7 +214,7 @@ func (w *world) bookmark(version int) {
 
 // TestWritesThatNobodyReads are not waited for: their resource is not watched by the controller.
 func TestWritesThatNobodyReads(t *testing.T) {
-	w := newWorld(t, loop.Config{})
+	w := newFixture(t, loop.Config{})
 	w.server.Put(books, thing(books, "a", ""))
 	w.For(books, mapper.Ref)
 	writer := w.writer(thing(films, "f", `,"resourceVersion":"1000"`))
@@ -236,7 +236,7 @@ func TestWritesThatNobodyReads(t *testing.T) {
 // TestWriteThatIsNeverShown is waited for for 30 seconds: its watch has stalled.
 func TestWriteThatIsNeverShown(t *testing.T) {
 	fake := clocktesting.NewFakeClock(time.Now())
-	w := newWorld(t, loop.Config{Clock: fake})
+	w := newFixture(t, loop.Config{Clock: fake})
 	w.server.Put(books, thing(books, "a", ""))
 	w.For(books, mapper.Ref)
 	writer := w.writer(thing(books, "a", `,"resourceVersion":"1000"`))

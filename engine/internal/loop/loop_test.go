@@ -34,8 +34,8 @@ func thing(r object.Resource, name, more string) string {
 
 const ownedByA = `,"ownerReferences":[{"apiVersion":"v1","kind":"Book","name":"a","uid":"uid-a","controller":true}]`
 
-// world is a controller under test, on a real cache of a server that the test plays.
-type world struct {
+// fixture is a controller under test, on a real cache of a server that the test plays.
+type fixture struct {
 	t      *testing.T
 	server *cachetest.Server
 	*loop.Loop[object.Ref]
@@ -44,12 +44,12 @@ type world struct {
 	ctx   context.Context //nolint:containedctx // of the test
 }
 
-func newWorld(t *testing.T, s loop.Config) *world {
+func newFixture(t *testing.T, s loop.Config) *fixture {
 	t.Helper()
-	return newWorldWith(t, s, cache.Config{})
+	return newFixtureWith(t, s, cache.Config{})
 }
 
-func newWorldWith(t *testing.T, s loop.Config, of cache.Config) *world {
+func newFixtureWith(t *testing.T, s loop.Config, of cache.Config) *fixture {
 	t.Helper()
 	server := cachetest.New(t)
 	of.Config = server.Config()
@@ -64,7 +64,7 @@ func newWorldWith(t *testing.T, s loop.Config, of cache.Config) *world {
 	if s.Clock == nil {
 		s.Clock = clock.RealClock{}
 	}
-	return &world{
+	return &fixture{
 		t:      t,
 		server: server,
 		Loop:   loop.New[object.Ref]("test", s),
@@ -74,7 +74,7 @@ func newWorldWith(t *testing.T, s loop.Config, of cache.Config) *world {
 }
 
 // reconciles has every reconcile noted and answered by f; nil answers nothing.
-func (w *world) reconciles(f func(context.Context, queue.Item[object.Ref]) (loop.Result, error)) {
+func (w *fixture) reconciles(f func(context.Context, queue.Item[object.Ref]) (loop.Result, error)) {
 	w.Reconcile(loop.Func[object.Ref](func(ctx context.Context, item queue.Item[object.Ref]) (
 		loop.Result, error,
 	) {
@@ -87,7 +87,7 @@ func (w *world) reconciles(f func(context.Context, queue.Item[object.Ref]) (loop
 }
 
 // run runs the controller until stop is called, which returns Run's result.
-func (w *world) run() (stop func() error) {
+func (w *fixture) run() (stop func() error) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	result := make(chan error, 1)
 	go func() { result <- w.Run(ctx) }()
@@ -109,7 +109,7 @@ func (w *world) run() (stop func() error) {
 }
 
 // next waits for the next reconcile, which must be of a name with a kind of cause.
-func (w *world) next(name string, cause queue.CauseKind) queue.Item[object.Ref] {
+func (w *fixture) next(name string, cause queue.CauseKind) queue.Item[object.Ref] {
 	w.t.Helper()
 	select {
 	case item := <-w.items:
@@ -124,7 +124,7 @@ func (w *world) next(name string, cause queue.CauseKind) queue.Item[object.Ref] 
 }
 
 // any waits for the next reconcile.
-func (w *world) any() queue.Item[object.Ref] {
+func (w *fixture) any() queue.Item[object.Ref] {
 	w.t.Helper()
 	select {
 	case item := <-w.items:
@@ -136,7 +136,7 @@ func (w *world) any() queue.Item[object.Ref] {
 }
 
 func TestWhatBringsAReconcile(t *testing.T) {
-	w := newWorld(t, loop.Config{})
+	w := newFixture(t, loop.Config{})
 	w.server.Put(books, thing(books, "a", ""))
 	w.server.Put(pages, thing(pages, "p", ownedByA))
 	unlabelled := func(e cache.Event) bool { return e.New == nil || len(e.New.Labels()) == 0 }
@@ -161,7 +161,7 @@ func TestWhatBringsAReconcile(t *testing.T) {
 
 // TestInitializerAndSource run once the caches are filled, before anything is reconciled.
 func TestInitializerAndSource(t *testing.T) {
-	w := newWorld(t, loop.Config{})
+	w := newFixture(t, loop.Config{})
 	w.server.Put(books, thing(books, "a", ""))
 	w.For(books, mapper.Ref)
 	initialized := false
@@ -198,7 +198,7 @@ func TestInitializerAndSource(t *testing.T) {
 }
 
 func TestRunFails(t *testing.T) {
-	w := newWorld(t, loop.Config{})
+	w := newFixture(t, loop.Config{})
 	w.reconciles(nil)
 	if err := w.Run(w.ctx); err == nil {
 		t.Error("Run without a watched type succeeds")
@@ -218,7 +218,7 @@ func TestRunFails(t *testing.T) {
 
 // TestPanics in a mapper and in a reconcile end neither the process nor the controller.
 func TestPanics(t *testing.T) {
-	w := newWorld(t, loop.Config{})
+	w := newFixture(t, loop.Config{})
 	w.For(books, mapper.Ref)
 	w.Watch(pages, func(_, current *object.Object) []object.Ref {
 		if current.Name() == "bad" {
@@ -242,7 +242,7 @@ func TestPanics(t *testing.T) {
 }
 
 func TestResults(t *testing.T) {
-	w := newWorld(t, loop.Config{})
+	w := newFixture(t, loop.Config{})
 	w.server.Put(books, thing(books, "a", ""))
 	w.For(books, mapper.Ref)
 	answers := []struct {
@@ -273,7 +273,7 @@ func TestResults(t *testing.T) {
 }
 
 func TestResync(t *testing.T) {
-	w := newWorld(t, loop.Config{ResyncPeriod: time.Millisecond})
+	w := newFixture(t, loop.Config{ResyncPeriod: time.Millisecond})
 	w.server.Put(books, thing(books, "a", ""))
 	w.server.Put(books, thing(books, "b", `,"labels":{"not":"this"}`))
 	w.For(books, mapper.Ref, func(e cache.Event) bool { return len(e.New.Labels()) == 0 })
@@ -291,7 +291,7 @@ func TestStop(t *testing.T) {
 	for name, grace := range map[string]time.Duration{"within the grace period": time.Hour,
 		"after the grace period": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, loop.Config{GracePeriod: grace})
+			w := newFixture(t, loop.Config{GracePeriod: grace})
 			w.server.Put(books, thing(books, "a", ""))
 			w.For(books, mapper.Ref)
 			begun := make(chan struct{})
@@ -327,7 +327,7 @@ func TestStop(t *testing.T) {
 
 // TestStopNow cancels the running reconcile although there is a grace period.
 func TestStopNow(t *testing.T) {
-	w := newWorld(t, loop.Config{GracePeriod: time.Hour})
+	w := newFixture(t, loop.Config{GracePeriod: time.Hour})
 	w.server.Put(books, thing(books, "a", ""))
 	w.For(books, mapper.Ref)
 	begun := make(chan struct{})

@@ -18,7 +18,7 @@ import (
 func TestSlowKeysHoldNobodyUp(t *testing.T) {
 	const workers, slow = 2, 12
 	waits := share.NewWaits(slow, 1<<20)
-	w := newWorld(t, loop.Config{Workers: workers, Waits: waits})
+	w := newFixture(t, loop.Config{Workers: workers, Waits: waits})
 	w.For(books, mapper.Ref)
 	peer := make(chan struct{})
 	var working, most atomic.Int64
@@ -74,7 +74,7 @@ func TestSlowKeysHoldNobodyUp(t *testing.T) {
 // TestWaitsAreBounded: without room for more waits, keys wait for workers.
 func TestWaitsAreBounded(t *testing.T) {
 	waits := share.NewWaits(1, 1<<20)
-	w := newWorld(t, loop.Config{Workers: 1, Waits: waits})
+	w := newFixture(t, loop.Config{Workers: 1, Waits: waits})
 	w.For(books, mapper.Ref)
 	peer := make(chan struct{})
 	began := make(chan string, 100)
@@ -117,7 +117,7 @@ func key(name string) object.Ref {
 // writes; the next ones hold up the other keys.
 func TestWritesOfManyKeys(t *testing.T) {
 	const workers, most, keys = 2, 6, 12
-	w := newWorld(t, loop.Config{Workers: workers})
+	w := newFixture(t, loop.Config{Workers: workers})
 	w.For(books, mapper.Ref)
 	answer := make(chan struct{})
 	var deciding, decidingMost, writing, writingMost atomic.Int64

@@ -29,7 +29,7 @@ func unknown(err error) view.State {
 
 // TestReaderReadsWhatIsDeclared while the controller runs, and nothing else.
 func TestReaderReadsWhatIsDeclared(t *testing.T) {
-	w := newWorld(t, loop.Config{})
+	w := newFixture(t, loop.Config{})
 	w.For(books, mapper.Ref)
 	w.reconciles(nil)
 	w.server.Put(books, thing(books, "a", ""))
@@ -57,7 +57,7 @@ func TestReaderReadsWhatIsDeclared(t *testing.T) {
 
 // TestIndex: while the controller runs, its views find objects by the index, without a scan.
 func TestIndex(t *testing.T) {
-	w := newWorld(t, loop.Config{})
+	w := newFixture(t, loop.Config{})
 	var computed atomic.Int64
 	byName := view.NewIndex("name", func(o *object.Object) []string {
 		computed.Add(1)
@@ -81,7 +81,7 @@ func TestIndex(t *testing.T) {
 
 // TestIndexOfAnotherResource is an error of the declaration.
 func TestIndexOfAnotherResource(t *testing.T) {
-	w := newWorld(t, loop.Config{})
+	w := newFixture(t, loop.Config{})
 	w.For(books, mapper.Ref)
 	w.Index(pages, view.NewIndex("name", nil))
 	w.reconciles(nil)
@@ -94,7 +94,7 @@ func TestIndexOfAnotherResource(t *testing.T) {
 // TestStaleView: keys that could not be reconciled because of a stale view come back as soon as it
 // is good again, without their backoff.
 func TestStaleView(t *testing.T) {
-	w := newWorldWith(t, loop.Config{}, cache.Config{StaleAfter: 10 * time.Millisecond})
+	w := newFixtureWith(t, loop.Config{}, cache.Config{StaleAfter: 10 * time.Millisecond})
 	w.For(books, mapper.Ref)
 	w.Watch(pages, mapper.Owner(books, mapper.Ref))
 	changed := make(chan struct{}, 100)
@@ -137,7 +137,7 @@ func TestStaleView(t *testing.T) {
 
 // TestTriggerOfAStaleView is an error: parents that are not known cannot be chosen.
 func TestTriggerOfAStaleView(t *testing.T) {
-	w := newWorldWith(t, loop.Config{}, cache.Config{StaleAfter: 10 * time.Millisecond})
+	w := newFixtureWith(t, loop.Config{}, cache.Config{StaleAfter: 10 * time.Millisecond})
 	w.For(books, mapper.Ref)
 	changed := make(chan struct{}, 100)
 	w.ViewsChanged(func() { changed <- struct{}{} })

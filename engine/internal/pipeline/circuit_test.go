@@ -200,7 +200,7 @@ func TestEchoBesideAnOpenCircuit(t *testing.T) {
 }
 
 // edit changes the parent as a user does.
-func (w *world) edit(change func(map[string]any)) {
+func (w *fixture) edit(change func(map[string]any)) {
 	m, err := w.parent.Map()
 	if err != nil {
 		w.t.Fatal(err)

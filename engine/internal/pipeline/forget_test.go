@@ -31,7 +31,7 @@ func forgotten(uid types.UID, part string) types.UID {
 }
 
 // remembering is a pipeline with a parent about which every part of a state is filled.
-func remembering(t *testing.T) (*world, *Pipeline, *holder, *[]types.UID) {
+func remembering(t *testing.T) (*fixture, *Pipeline, *holder, *[]types.UID) {
 	t.Helper()
 	label := "x"
 	w, p := owner(t, true, func(o *object.Object) (*plan.Desired, error) {
@@ -175,9 +175,9 @@ func TestManyParentsComeAndGo(t *testing.T) {
 func TestPartsAreForgotten(t *testing.T) {
 	own := event(queue.CauseObject).Key
 	partKey := func(part string) hook.Key { return hook.Key{Parent: own.Parent, Part: part} }
-	for name, end := range map[string]func(*world){
-		"the parent is gone": func(w *world) { w.gone = true },
-		"the parent is another one": func(w *world) {
+	for name, end := range map[string]func(*fixture){
+		"the parent is gone": func(w *fixture) { w.gone = true },
+		"the parent is another one": func(w *fixture) {
 			w.edit(func(m map[string]any) { m["metadata"].(map[string]any)["uid"] = "another" })
 		},
 	} {

@@ -155,7 +155,7 @@ func TestKeysWithoutQuestion(t *testing.T) {
 	tests := []struct {
 		name, part string
 		finalizes  bool
-		world      []string
+		objects    []string
 		want       []string
 		finalized  bool
 	}{
@@ -169,7 +169,7 @@ func TestKeysWithoutQuestion(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			a := newAPI(t, test.world...)
+			a := newAPI(t, test.objects...)
 			m := newMapping(test.finalizes)
 			m.silent = true
 			s, seen := settings(t, a, m, func(*hook.Question) (*hook.Answer, error) { panic("no question is expected") })
@@ -191,7 +191,7 @@ func TestPartsLeaveTheParentAlone(t *testing.T) {
 	synced := strings.Replace(web(""), `"spec"`, `"status":{"conditions":[{"type":"Synced","status":"False"}]},"spec"`, 1)
 	tests := []struct {
 		name              string
-		world             []string
+		objects           []string
 		answer            func(*hook.Question) (*hook.Answer, error)
 		want              []string
 		result            string
@@ -224,7 +224,7 @@ func TestPartsLeaveTheParentAlone(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			a := newAPI(t, test.world...)
+			a := newAPI(t, test.objects...)
 			s, seen := settings(t, a, newMapping(true), test.answer)
 			outcome, log := syncPart(t, a, pipeline.New(s), seen, "red")
 			if diff := cmp.Diff(test.want, log); diff != "" {

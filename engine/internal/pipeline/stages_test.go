@@ -143,7 +143,7 @@ func answers(names ...string) func(*hook.Question) (*hook.Answer, error) {
 func TestStages(t *testing.T) {
 	tests := []struct {
 		name     string
-		world    []string
+		objects  []string
 		finalize bool
 		answer   func(*hook.Question) (*hook.Answer, error)
 		want     []string
@@ -151,37 +151,38 @@ func TestStages(t *testing.T) {
 		then     []string
 	}{
 		{
-			name: "a child is created before the status is written", world: []string{web("")}, answer: answers("a"),
+			name: "a child is created before the status is written", objects: []string{web("")}, answer: answers("a"),
 			want: []string{"ask sync", "post pages/a", "patch webs/web/status"}, result: "changed",
 			then: []string{"ask sync a"},
 		},
 		{
-			name: "an orphan is adopted before the hook is asked", world: []string{web(""), page("a", "")}, answer: answers("a"),
+			name:    "an orphan is adopted before the hook is asked",
+			objects: []string{web(""), page("a", "")}, answer: answers("a"),
 			want: []string{"patch pages/a", "ask sync a", "patch webs/web/status"}, result: "changed",
 			then: []string{"ask sync a"},
 		},
 		{
-			name: "a child that is not desired is deleted", world: []string{web(""), page("a", ours)}, answer: answers(),
+			name: "a child that is not desired is deleted", objects: []string{web(""), page("a", ours)}, answer: answers(),
 			want: []string{"ask sync a", "delete pages/a", "patch webs/web/status"}, result: "changed",
 			then: []string{"ask sync"},
 		},
 		{
-			name: "the finalizer comes before the question", world: []string{web("")}, finalize: true, answer: answers(),
+			name: "the finalizer comes before the question", objects: []string{web("")}, finalize: true, answer: answers(),
 			want: []string{"patch webs/web", "ask sync", "patch webs/web/status"}, result: "changed",
 			then: []string{"ask sync"},
 		},
 		{
-			name:  "the finalizer goes after the children, and the status is not written",
-			world: []string{web(deleting + finalizer), page("a", ours)}, finalize: true, answer: answers(),
+			name:    "the finalizer goes after the children, and the status is not written",
+			objects: []string{web(deleting + finalizer), page("a", ours)}, finalize: true, answer: answers(),
 			want: []string{"ask finalize a", "delete pages/a", "patch webs/web"}, result: "changed",
 		},
 		{
-			name: "a departing parent without our finalizer is gone", world: []string{web(deleting)}, answer: answers("a"),
+			name: "a departing parent without our finalizer is gone", objects: []string{web(deleting)}, answer: answers("a"),
 			result: pipeline.Gone,
 		},
 		{name: "a parent that does not exist is gone", answer: answers("a"), result: pipeline.Gone},
 		{
-			name: "an answer that is not valid writes nothing but its condition", world: []string{web("")},
+			name: "an answer that is not valid writes nothing but its condition", objects: []string{web("")},
 			answer: func(*hook.Question) (*hook.Answer, error) {
 				return &hook.Answer{Children: []json.RawMessage{desired("a"), json.RawMessage(`null`)}}, nil
 			},
@@ -189,7 +190,7 @@ func TestStages(t *testing.T) {
 			then: []string{"ask sync", "event SyncError"},
 		},
 		{
-			name: "a hook that panics is a fault", world: []string{web("")},
+			name: "a hook that panics is a fault", objects: []string{web("")},
 			answer: func(*hook.Question) (*hook.Answer, error) { panic("broken") },
 			want:   []string{"ask sync", "event SyncError", "patch webs/web/status"}, result: "InternalError",
 			then: []string{"ask sync", "event SyncError"},
@@ -197,7 +198,7 @@ func TestStages(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			a := newAPI(t, test.world...)
+			a := newAPI(t, test.objects...)
 			s, seen := settings(t, a, newComposite(t, test.finalize), test.answer)
 			p := pipeline.New(s)
 			_, _ = p.Reconcile(t.Context(), item()) // the outcome has the error

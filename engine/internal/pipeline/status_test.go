@@ -31,9 +31,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// world is an API server with one parent, the cache that shows it immediately, and a shape with the
+// fixture is an API server with one parent, the cache that shows it immediately, and a shape with the
 // test's answers.
-type world struct {
+type fixture struct {
 	t        *testing.T
 	resource object.Resource
 	parent   *object.Object
@@ -50,33 +50,33 @@ type world struct {
 	clock   *clocktesting.FakeClock
 }
 
-func (w *world) View(r object.Resource) (view.View, error) {
+func (w *fixture) View(r object.Resource) (view.View, error) {
 	if w.gone {
 		return viewtest.NewReader().View(r)
 	}
 	return viewtest.NewReader(w.parent).View(r)
 }
 
-func (w *world) Observe(in shape.Input) (*plan.Observed, error) {
+func (w *fixture) Observe(in shape.Input) (*plan.Observed, error) {
 	if w.gone {
 		return nil, nil
 	}
 	return &plan.Observed{Key: in.Key, Parent: w.parent}, nil
 }
 
-func (w *world) Questions(o *plan.Observed) []*hook.Question {
+func (w *fixture) Questions(o *plan.Observed) []*hook.Question {
 	return []*hook.Question{{Kind: hook.Composite, Op: hook.Sync, Parent: o.Parent}}
 }
 
-func (w *world) Desired(in plan.Input, _ []*hook.Answer) (*plan.Desired, error) {
+func (w *fixture) Desired(in plan.Input, _ []*hook.Answer) (*plan.Desired, error) {
 	return w.desired(in.Observed.Parent)
 }
 
 // Wrote counts nothing.
-func (w *world) Wrote(string, string) {}
+func (w *fixture) Wrote(string, string) {}
 
 // ServeHTTP takes patches of the parent, and shows it.
-func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+func (w *fixture) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		w.show(rw)
 		return
@@ -111,7 +111,7 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.show(rw)
 }
 
-func (w *world) show(rw http.ResponseWriter) {
+func (w *fixture) show(rw http.ResponseWriter) {
 	rw.Header().Set("Content-Type", "application/json")
 	if _, err := rw.Write(w.parent.Raw()); err != nil {
 		w.t.Error(err)
@@ -120,7 +120,7 @@ func (w *world) show(rw http.ResponseWriter) {
 
 // store makes next the parent, with another resourceVersion if it differs, and another generation
 // where a write makes one.
-func (w *world) store(next map[string]any, sameGeneration bool) {
+func (w *fixture) store(next map[string]any, sameGeneration bool) {
 	changed, err := object.FromMap(next)
 	if err != nil {
 		w.t.Error(err)
@@ -139,7 +139,7 @@ func (w *world) store(next map[string]any, sameGeneration bool) {
 	}
 }
 
-func (w *world) canonical() string {
+func (w *fixture) canonical() string {
 	m, err := w.parent.Map()
 	if err != nil {
 		w.t.Error(err)
@@ -153,9 +153,9 @@ func (w *world) canonical() string {
 
 // owner returns a pipeline that owns its parents' status. If status is false, they have no status
 // subresource.
-func owner(t *testing.T, status bool, desired func(*object.Object) (*plan.Desired, error)) (*world, *Pipeline) {
+func owner(t *testing.T, status bool, desired func(*object.Object) (*plan.Desired, error)) (*fixture, *Pipeline) {
 	t.Helper()
-	w := &world{
+	w := &fixture{
 		t:        t,
 		resource: web,
 		parent:   generation(t, "1"),
@@ -181,7 +181,7 @@ func owner(t *testing.T, status bool, desired func(*object.Object) (*plan.Desire
 }
 
 // sync syncs the parent n times, with a minute in between.
-func (w *world) sync(p *Pipeline, n int) {
+func (w *fixture) sync(p *Pipeline, n int) {
 	w.t.Helper()
 	for range n {
 		w.clock.Step(time.Minute)
@@ -191,7 +191,7 @@ func (w *world) sync(p *Pipeline, n int) {
 }
 
 // syncPart syncs one part of the parent.
-func (w *world) syncPart(p *Pipeline, part string) {
+func (w *fixture) syncPart(p *Pipeline, part string) {
 	w.t.Helper()
 	item := event(queue.CauseResync)
 	item.Key.Part = part
@@ -202,7 +202,7 @@ func (w *world) syncPart(p *Pipeline, part string) {
 func restart(p *Pipeline) *Pipeline { return New(p.Config) }
 
 // conditions are the parent's, as "type=status", with the generation if there is one.
-func (w *world) conditions() []string {
+func (w *fixture) conditions() []string {
 	raw, _ := w.parent.Field("status", "conditions")
 	var list []struct {
 		Type, Status       string
@@ -224,7 +224,7 @@ func (w *world) conditions() []string {
 	return out
 }
 
-func (w *world) expect(what string, writes []string, conditions ...string) {
+func (w *fixture) expect(what string, writes []string, conditions ...string) {
 	w.t.Helper()
 	if diff := cmp.Diff(writes, w.writes); diff != "" {
 		w.t.Errorf("%s: writes (-want +got):\n%s", what, diff)

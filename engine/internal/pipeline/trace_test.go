@@ -189,11 +189,11 @@ func TestOutcomes(t *testing.T) {
 	}
 	stopped := func(context.Context, *hook.Question) (*hook.Answer, error) { return nil, context.Canceled }
 	tests := []struct {
-		name  string
-		world *still
-		ask   hook.Func
-		want  string
-		retry bool
+		name   string
+		source *still
+		ask    hook.Func
+		want   string
+		retry  bool
 	}{
 		{"nothing to do", &still{parent: generation(t, "1")}, nothing, "converged", false},
 		{"gone", &still{}, nothing, "gone", false},
@@ -209,7 +209,7 @@ func TestOutcomes(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			p, _, heard := traced(test.world, test.ask)
+			p, _, heard := traced(test.source, test.ask)
 			_, err := p.Reconcile(t.Context(), event(queue.CauseObject))
 			if (err != nil) != test.retry || len(*heard) != 1 || (*heard)[0].Result != test.want {
 				t.Errorf("Reconcile = %v, outcomes %+v, want one %s", err, *heard, test.want)

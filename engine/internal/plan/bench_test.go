@@ -28,10 +28,10 @@ func deployment(name string, replicas int) string {
 	)
 }
 
-// fleet returns a converged world of n Deployments, an answer with the same state, and one with
+// fleet returns a converged cluster of n Deployments, an answer with the same state, and one with
 // another state.
 func fleet(b *testing.B, n int) (in plan.Input, same, other []json.RawMessage) {
-	w := newWorld(b, deployments)
+	w := newCluster(b, deployments)
 	var items []string
 	for i := range n {
 		items = append(items, deployment(fmt.Sprint("web-", i), 1))

@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// world is a small API server: it stores objects, checks preconditions, sets system metadata, and
+// cluster is a small API server: it stores objects, checks preconditions, sets system metadata, and
 // alters objects that are written.
-type world struct {
+type cluster struct {
 	t         testing.TB
 	scope     plan.Scope
 	objects   map[object.Ref]map[string]any
@@ -34,8 +34,8 @@ type world struct {
 	alter func(body map[string]any)
 }
 
-func newWorld(t testing.TB, scope string) *world {
-	return &world{
+func newCluster(t testing.TB, scope string) *cluster {
+	return &cluster{
 		t:         t,
 		scope:     scopeOf(t, parentOf(t, ""), scope),
 		objects:   map[object.Ref]map[string]any{},
@@ -46,7 +46,7 @@ func newWorld(t testing.TB, scope string) *world {
 }
 
 // input returns the parent's view, and the remembered state of its children.
-func (w *world) input() plan.Input {
+func (w *cluster) input() plan.Input {
 	var children []*object.Object
 	for ref := range w.objects {
 		if o := w.get(ref); o.ControllerRef() != nil && o.ControllerRef().UID == w.scope.Owner.UID {
@@ -73,7 +73,7 @@ func complete(scope plan.Scope, children ...*object.Object) view.Set {
 	return viewtest.Set(declared, children...)
 }
 
-func (w *world) get(ref object.Ref) *object.Object {
+func (w *cluster) get(ref object.Ref) *object.Object {
 	o, err := object.FromMap(w.objects[ref])
 	if err != nil {
 		w.t.Fatal(err)
@@ -86,7 +86,7 @@ func (w *world) get(ref object.Ref) *object.Object {
 }
 
 // plan makes the plan twice, from scratch and with the remembered state. Both must be the same.
-func (w *world) plan(raw []json.RawMessage) plan.Result {
+func (w *cluster) plan(raw []json.RawMessage) plan.Result {
 	w.t.Helper()
 	make := func(in plan.Input) plan.Result {
 		children, err := plan.Children(in, &hook.Answer{Children: raw})
@@ -114,7 +114,7 @@ func (w *world) plan(raw []json.RawMessage) plan.Result {
 }
 
 // sync plans once, carries the actions out and remembers the results as the pipeline does.
-func (w *world) sync(items ...string) plan.Result {
+func (w *cluster) sync(items ...string) plan.Result {
 	w.t.Helper()
 	raw := make([]json.RawMessage, len(items))
 	for i, item := range items {
@@ -139,7 +139,7 @@ func (w *world) sync(items ...string) plan.Result {
 
 // converge syncs until there is nothing to write, and returns the number of writes. No state needs
 // more than three syncs: delete, create, compare.
-func (w *world) converge(items ...string) int {
+func (w *cluster) converge(items ...string) int {
 	w.t.Helper()
 	before := w.writes
 	for range 3 {
@@ -151,7 +151,7 @@ func (w *world) converge(items ...string) int {
 	return 0
 }
 
-func (w *world) do(a plan.Action) *object.Object {
+func (w *cluster) do(a plan.Action) *object.Object {
 	w.t.Helper()
 	present := w.objects[a.Ref]
 	switch a.Verb {
@@ -178,7 +178,7 @@ func (w *world) do(a plan.Action) *object.Object {
 }
 
 // store writes a body; an update that changes nothing keeps the version.
-func (w *world) store(a plan.Action, uid types.UID) {
+func (w *cluster) store(a plan.Action, uid types.UID) {
 	data, err := json.Marshal(a.Body)
 	if err != nil {
 		w.t.Fatal(err)
@@ -197,16 +197,16 @@ func (w *world) store(a plan.Action, uid types.UID) {
 }
 
 // touch gives an object a new version, as every change does.
-func (w *world) touch(ref object.Ref) {
+func (w *cluster) touch(ref object.Ref) {
 	w.version++
 	w.objects[ref]["metadata"].(map[string]any)["resourceVersion"] = strconv.Itoa(w.version)
 }
 
 // meddle changes an object as another writer would.
-func (w *world) meddle(ref object.Ref, change func(body map[string]any)) {
+func (w *cluster) meddle(ref object.Ref, change func(body map[string]any)) {
 	change(w.objects[ref])
 	w.touch(ref)
 }
 
 // forget is a restart of the engine.
-func (w *world) forget() { w.converged = plan.NewConverged(0) }
+func (w *cluster) forget() { w.converged = plan.NewConverged(0) }

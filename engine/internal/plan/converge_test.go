@@ -36,9 +36,9 @@ func obstinate(body map[string]any) {
 }
 
 // methods runs a test with a kind that is updated and with one that is recreated.
-func methods(t *testing.T, test func(t *testing.T, w *world)) {
+func methods(t *testing.T, test func(t *testing.T, w *cluster)) {
 	for _, scope := range []string{inPlace, recreate} {
-		w := newWorld(t, scope)
+		w := newCluster(t, scope)
 		t.Run(string(w.scope.ChildKinds[0].Method), func(t *testing.T) {
 			w.t = t
 			w.alter = obstinate
@@ -47,7 +47,7 @@ func methods(t *testing.T, test func(t *testing.T, w *world)) {
 	}
 }
 
-func (w *world) wantWrites(what string, want int, items ...string) {
+func (w *cluster) wantWrites(what string, want int, items ...string) {
 	w.t.Helper()
 	if got := w.converge(items...); got != want {
 		w.t.Errorf("%s: %d writes, want %d", what, got, want)
@@ -55,14 +55,14 @@ func (w *world) wantWrites(what string, want int, items ...string) {
 }
 
 func TestValuesThatTheServerAltersAreNoDifference(t *testing.T) {
-	methods(t, func(_ *testing.T, w *world) {
+	methods(t, func(_ *testing.T, w *cluster) {
 		w.wantWrites("a new child", 1, pod)
 		w.wantWrites("a resync", 0, pod)
 	})
 }
 
 func TestChangesByOthersBringNoWrite(t *testing.T) {
-	methods(t, func(_ *testing.T, w *world) {
+	methods(t, func(_ *testing.T, w *cluster) {
 		w.wantWrites("a new child", 1, pod)
 		w.meddle(podA, func(body map[string]any) {
 			body["spec"].(map[string]any)["node"] = "n1"
@@ -81,7 +81,7 @@ func TestDriftIsRepaired(t *testing.T) {
 		"a value that the server alters": func(spec map[string]any) { spec["cpu"] = "3" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			methods(t, func(_ *testing.T, w *world) {
+			methods(t, func(_ *testing.T, w *cluster) {
 				w.wantWrites("a new child", 1, pod)
 				w.meddle(podA, func(body map[string]any) { change(body["spec"].(map[string]any)) })
 				repair := 1
@@ -95,7 +95,7 @@ func TestDriftIsRepaired(t *testing.T) {
 }
 
 func TestDesiredStateChangesAndReturns(t *testing.T) {
-	methods(t, func(_ *testing.T, w *world) {
+	methods(t, func(_ *testing.T, w *cluster) {
 		step := 1
 		if w.scope.ChildKinds[0].Method == plan.Recreate {
 			step = 2
@@ -108,7 +108,7 @@ func TestDesiredStateChangesAndReturns(t *testing.T) {
 }
 
 func TestRestartInPlaceLeavesTheObjectAsItIs(t *testing.T) {
-	w := newWorld(t, inPlace)
+	w := newCluster(t, inPlace)
 	w.alter = obstinate
 	w.converge(pod)
 	version := w.get(podA).ResourceVersion()
@@ -120,7 +120,7 @@ func TestRestartInPlaceLeavesTheObjectAsItIs(t *testing.T) {
 }
 
 func TestServerThatDropsTheAnnotation(t *testing.T) {
-	w := newWorld(t, inPlace)
+	w := newCluster(t, inPlace)
 	w.alter = func(body map[string]any) { delete(body["metadata"].(map[string]any), "annotations") }
 	plain := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"cpu":"1"}}`
 	w.wantWrites("a new child", 1, plain)
@@ -129,7 +129,7 @@ func TestServerThatDropsTheAnnotation(t *testing.T) {
 }
 
 func TestAnnotationThatSomebodyRemovesComesBack(t *testing.T) {
-	w := newWorld(t, inPlace)
+	w := newCluster(t, inPlace)
 	w.converge(pod)
 	w.meddle(podA, func(body map[string]any) { delete(body["metadata"].(map[string]any), "annotations") })
 	w.wantWrites("after the removal", 1, pod)
@@ -139,7 +139,7 @@ func TestAnnotationThatSomebodyRemovesComesBack(t *testing.T) {
 }
 
 func TestHookThatAnswersWithWhatItSees(t *testing.T) {
-	w := newWorld(t, inPlace)
+	w := newCluster(t, inPlace)
 	w.alter = obstinate
 	w.converge(pod)
 	w.wantWrites("the first copy is another last applied state", 1, string(w.get(podA).Raw()))
@@ -202,13 +202,13 @@ children:
 labels: {controller-uid: shop-uid}
 `
 
-// TestTwoRoutesOneResult reaches a random state through other states and directly. Both worlds are
+// TestTwoRoutesOneResult reaches a random state through other states and directly. Both clusters are
 // equal, and their plans are empty, with the remembered state and without.
 func TestTwoRoutesOneResult(t *testing.T) {
 	for seed := range seeds(100) {
 		m := rand.New(rand.NewPCG(seed, 2))
-		way := newWorld(t, mixed)
-		straight := newWorld(t, mixed)
+		way := newCluster(t, mixed)
+		straight := newCluster(t, mixed)
 		for range 3 {
 			way.converge(scene(m)...)
 		}
@@ -220,7 +220,7 @@ func TestTwoRoutesOneResult(t *testing.T) {
 		}
 		way.forget()
 		if rest := way.sync(end...); len(rest.Actions) > 0 || rest.Unchanged != len(end) {
-			t.Fatalf("seed %d: a converged world has a plan: %v", seed, rest.Actions)
+			t.Fatalf("seed %d: a converged cluster has a plan: %v", seed, rest.Actions)
 		}
 	}
 }
@@ -233,9 +233,9 @@ func seeds(all uint64) uint64 {
 	return all
 }
 
-// specs is the world without identities. Under Recreate the last applied state may be older than
+// specs is the cluster without identities. Under Recreate the last applied state may be older than
 // the desired one, as long as nothing else differs.
-func (w *world) specs() map[string]any {
+func (w *cluster) specs() map[string]any {
 	out := map[string]any{}
 	for ref, body := range w.objects {
 		out[ref.String()] = []any{body["spec"], w.get(ref).Labels()}

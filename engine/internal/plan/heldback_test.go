@@ -25,7 +25,7 @@ func heldBack(r plan.Result) string {
 // after a restart.
 func TestOnDeleteReportsWhatItHoldsBack(t *testing.T) {
 	const cpu = `Pod.v1 "shop/a": spec.cpu; expected another updateStrategy, or the objects to be deleted`
-	w := newWorld(t, onDelete)
+	w := newCluster(t, onDelete)
 	w.alter = obstinate
 	look := func(what, item, want string) {
 		t.Helper()
@@ -74,7 +74,7 @@ func TestOnDeleteUnderServerSideApply(t *testing.T) {
 
 // TestHeldBackIsBounded names only a few of many children and fields.
 func TestHeldBackIsBounded(t *testing.T) {
-	w := newWorld(t, onDelete)
+	w := newCluster(t, onDelete)
 	items := func(value int) (all []string) {
 		for i := range 9 {
 			var fields []string

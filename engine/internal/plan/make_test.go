@@ -32,7 +32,7 @@ func desire(t testing.TB, scope plan.Scope, items ...string) *plan.Desired {
 }
 
 func TestConvergedReplacesTheComparison(t *testing.T) {
-	w := newWorld(t, inPlace)
+	w := newCluster(t, inPlace)
 	w.converge(pod)
 	in := w.input()
 	same := desire(t, w.scope, pod)
@@ -79,7 +79,8 @@ func TestConvergedReplacesTheComparison(t *testing.T) {
 }
 
 func TestChildMapIsTheCallersOwn(t *testing.T) {
-	child := desire(t, newWorld(t, mixed).scope, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}`).Children[0]
+	scope := newCluster(t, mixed).scope
+	child := desire(t, scope, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}`).Children[0]
 	first, err := child.Map()
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +100,7 @@ func TestChildMapIsTheCallersOwn(t *testing.T) {
 
 // TestUnknownViews refuses observed children that may lack objects.
 func TestUnknownViews(t *testing.T) {
-	w := newWorld(t, inPlace)
+	w := newCluster(t, inPlace)
 	w.converge(pod)
 	known := w.input()
 	all := slices.Collect(maps.Values(w.shown))
@@ -130,7 +131,7 @@ func TestAnnotationThatIsTooLarge(t *testing.T) {
 	large := func(n int) string {
 		return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"x":%q}}`, strings.Repeat("x", n))
 	}
-	w := newWorld(t, inPlace)
+	w := newCluster(t, inPlace)
 	w.converge(large(255 << 10))
 	for _, observed := range []*plan.Observed{w.input().Observed, {Scope: w.scope, Children: complete(w.scope)}} {
 		_, err := plan.Make(plan.Input{Observed: observed}, desire(t, w.scope, large(256<<10)))
@@ -143,7 +144,7 @@ func TestAnnotationThatIsTooLarge(t *testing.T) {
 }
 
 func TestLimitsOfAnItem(t *testing.T) {
-	scope := newWorld(t, inPlace).scope
+	scope := newCluster(t, inPlace).scope
 	item := func(spec string) json.RawMessage {
 		return json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":` + spec + `}`)
 	}
@@ -238,7 +239,7 @@ func mapOf(t testing.TB, text string) map[string]any {
 	return m
 }
 
-// FuzzAnswer answers with any bytes, in a world that may have the objects already. A valid answer
+// FuzzAnswer answers with any bytes, in a cluster that may have the objects already. A valid answer
 // can be planned and carried out, and then converges.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(pod), []byte(changed), true)
@@ -258,7 +259,7 @@ func FuzzAnswer(f *testing.F) {
 		if update {
 			scope = inPlace
 		}
-		w := newWorld(t, scope)
+		w := newCluster(t, scope)
 		for _, item := range [][]byte{first, second} {
 			if _, err := read(w.scope, []json.RawMessage{item}); err == nil {
 				w.converge(string(item))

@@ -36,7 +36,7 @@ func TestDriftOfStringDataIsRepaired(t *testing.T) {
 	)
 	for method, each := range map[plan.Method]int{plan.InPlace: 1, plan.Recreate: 2} {
 		t.Run(string(method), func(t *testing.T) {
-			w := newWorld(t, secretScope+string(method)+"}]")
+			w := newCluster(t, secretScope+string(method)+"}]")
 			w.alter = storing
 			data := func() map[string]any { return w.objects[secretA]["data"].(map[string]any) }
 			w.wantWrites("a new child", 1, both)
@@ -60,7 +60,7 @@ func TestDriftOfStringDataIsRepaired(t *testing.T) {
 
 // TestStringDataThatIsNone leaves a malformed stringData for the server to refuse.
 func TestStringDataThatIsNone(t *testing.T) {
-	w := newWorld(t, secretScope+"InPlace}]")
+	w := newCluster(t, secretScope+"InPlace}]")
 	result := w.sync(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"stringData":{"port":8080}}`)
 	text, _ := result.Actions[0].Body["stringData"].(map[string]any)
 	if text["port"] != int64(8080) {

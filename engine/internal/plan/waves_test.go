@@ -19,7 +19,7 @@ func TestWavesHoldTheirOrder(t *testing.T) {
 	for seed := range seeds(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		n := 1 + random.IntN(12)
-		w := newWorld(t, inPlace)
+		w := newCluster(t, inPlace)
 		items := make([]json.RawMessage, n)
 		on := make([][]int, n)
 		for i := range n {
@@ -50,7 +50,7 @@ func TestWavesHoldTheirOrder(t *testing.T) {
 
 // inWaves plans and acts until there are no actions. It returns the pods in the order of the
 // writes, which all have one verb.
-func (w *world) inWaves(t *testing.T, items []json.RawMessage, on [][]int, verb plan.Verb) []int {
+func (w *cluster) inWaves(t *testing.T, items []json.RawMessage, on [][]int, verb plan.Verb) []int {
 	t.Helper()
 	var written []int
 	for {
@@ -104,7 +104,7 @@ func (w *world) inWaves(t *testing.T, items []json.RawMessage, on [][]int, verb 
 // TestAnswersWithoutDependenciesAreAsEver makes the same plan, with the same hash, with and without
 // states that have no dependencies.
 func TestAnswersWithoutDependenciesAreAsEver(t *testing.T) {
-	w := newWorld(t, inPlace)
+	w := newCluster(t, inPlace)
 	items := []json.RawMessage{[]byte(pod)}
 	plain, err := read(w.scope, items)
 	if err != nil {

@@ -19,7 +19,7 @@ const frontSpec = `{"generateSelector":true,"parentResource":{"apiVersion":"exam
 // TestControllersOfTheSameParents has two controllers overwrite each other's status: both report
 // it, both run, and it ends with one of them.
 func TestControllersOfTheSameParents(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	defer w.stopAll(nil)
 	var nudged []string
 	w.enqueue = func(key object.Ref, _ queue.Priority, c queue.Cause) {

@@ -12,7 +12,7 @@ import (
 // TestAGoneParentIsForgotten has a parent come and go: its hook forgets it, and so do the holders
 // of related objects and retries.
 func TestAGoneParentIsForgotten(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	asked := make(chan struct{}, 100)
 	forgotten := make(chan types.UID, 100)
 	w.Openers = hook.Openers{"webhook": func(hook.Config) (*hook.Opened, error) {

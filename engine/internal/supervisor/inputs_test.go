@@ -37,7 +37,7 @@ const mapSpec = `{"parentResource":{"apiVersion":"example.com/v1","resource":"we
 // TestInputThatIsNotServed stops no controller: the condition names it, an Event follows after the
 // grace, and the controller is restarted with it as soon as it is served.
 func TestInputThatIsNotServed(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	key := w.declareAs(mapKind, "snapshots", mapSpec)
 	if result := w.look(key); result.RequeueAfter != missingGrace {
 		t.Errorf("the next look is after %s, want %s", result.RequeueAfter, missingGrace)
@@ -71,7 +71,7 @@ func TestInputThatIsNotServed(t *testing.T) {
 
 // TestInputThatCeasesToBeServed: the controller is restarted without it.
 func TestInputThatCeasesToBeServed(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	*w.served = append(*w.served, widgets)
 	w.refresh()
 	key := w.declareAs(mapKind, "snapshots", mapSpec)
@@ -91,7 +91,7 @@ func TestInputThatCeasesToBeServed(t *testing.T) {
 // TestScopesOfInputs: parents with a namespace have inputs with a namespace; others select
 // namespaces.
 func TestScopesOfInputs(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	*w.served = append(*w.served, widgets, zones, namespaces)
 	w.refresh()
 	key := w.declareAs(mapKind, "snapshots", strings.Replace(mapSpec, `"widgets"`, `"zones"`, 1))
@@ -121,7 +121,7 @@ func TestScopesOfInputs(t *testing.T) {
 // TestStatusOfParentsThatAreNotCustom is not the controller's: an Event reports it, and it is in no
 // conflict with other writers of that status.
 func TestStatusOfParentsThatAreNotCustom(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	*w.served = append(*w.served, namespaces)
 	w.refresh()
 	key := w.declareAs(mapKind, "snapshots", `{"parentResource":{"apiVersion":"v1","resource":"namespaces"},`+
@@ -151,7 +151,7 @@ func declaring(t *testing.T, spec string) *object.Object {
 // TestRightsOnInputsAreNamed: inputs and namespaces are read; an input that is also an output needs
 // the rights of an output.
 func TestRightsOnInputsAreNamed(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	*w.served = append(*w.served, widgets, zones, namespaces)
 	w.refresh()
 	w.server.Refuse(widgets, http.StatusForbidden)

@@ -24,7 +24,7 @@ func TestMetacontrollersCRDsAreEnough(t *testing.T) {
 }
 
 // run runs the supervisor until the test ends or stop is called.
-func (w *world) run() (stop func()) {
+func (w *fixture) run() (stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)
@@ -40,7 +40,7 @@ func (w *world) run() (stop func()) {
 // TestKindThatIsInstalledLater: the engine is ready without the CRD of an optional kind, runs the
 // controllers of the other kinds, and those of this kind as soon as the CRD is installed.
 func TestKindThatIsInstalledLater(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.server.Refuse(mapKind, http.StatusNotFound)
 	w.put(composites, "hello", webSpec)
 	stop := w.run()
@@ -62,7 +62,7 @@ func TestKindThatIsInstalledLater(t *testing.T) {
 // TestKindThatMayNotBeWatched: the rights on an optional kind are missing at first. The other kinds
 // need not wait.
 func TestKindThatMayNotBeWatched(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	*w.served = append(*w.served, mapKind, widgets)
 	w.refresh()
 	w.server.Refuse(mapKind, http.StatusForbidden)
@@ -82,7 +82,7 @@ func TestKindThatMayNotBeWatched(t *testing.T) {
 // TestControllersOfAKindThatIsGone: without the CRD there are no declaring objects, so that the
 // finalizers of their parents are removed. If that is not known, nothing is done.
 func TestControllersOfAKindThatIsGone(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.reader = cache.Held{}
 	key := object.Ref{GVK: mapKind.GVK, Name: "snapshots"}
 	w.known[key] = &parents{FinalizerRecord: FinalizerRecord{Finalizer: "metacontroller.io/mapcontroller-snapshots"}}

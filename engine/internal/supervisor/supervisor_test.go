@@ -53,8 +53,8 @@ var (
 	}
 )
 
-// world is a Supervisor on an API server of a few lines.
-type world struct {
+// fixture is a Supervisor on an API server of a few lines.
+type fixture struct {
 	*Supervisor
 	t      *testing.T
 	server *cachetest.Server
@@ -111,9 +111,9 @@ type meter struct{}
 
 func (meter) Wrote(string, string) {}
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	w := &world{
+	w := &fixture{
 		t: t, server: cachetest.New(t), clock: clocktesting.NewFakeClock(time.Unix(1_000_000, 0)),
 		served: &served{kinds[0], kinds[1], webs, configMaps},
 	}
@@ -159,7 +159,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // open opens a hook that is never asked.
-func (w *world) open(hook.Config) (*hook.Opened, error) {
+func (w *fixture) open(hook.Config) (*hook.Opened, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.opened++
@@ -169,7 +169,7 @@ func (w *world) open(hook.Config) (*hook.Opened, error) {
 }
 
 // ServeHTTP takes conditions and Events, and leaves lists and watches to the cache's server.
-func (w *world) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+func (w *fixture) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	out.Header().Set("Content-Type", "application/json")
 	switch {
@@ -190,7 +190,7 @@ func (w *world) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 }
 
 // takeRecords serves the ConfigMap with the finalizers.
-func (w *world) takeRecords(out http.ResponseWriter, method string, body []byte) {
+func (w *fixture) takeRecords(out http.ResponseWriter, method string, body []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	code := w.recordsRefused
@@ -225,7 +225,7 @@ func (w *world) takeRecords(out http.ResponseWriter, method string, body []byte)
 }
 
 // takeStatus stores a status as the API server does, and answers with the object.
-func (w *world) takeStatus(out io.Writer, patch []byte) {
+func (w *fixture) takeStatus(out io.Writer, patch []byte) {
 	var operations []struct{ Value json.RawMessage }
 	if err := json.Unmarshal(patch, &operations); err != nil {
 		w.t.Error(err)
@@ -250,13 +250,13 @@ func (w *world) takeStatus(out io.Writer, patch []byte) {
 }
 
 // declare puts a CompositeController on the server and waits until the cache shows it.
-func (w *world) declare(name, spec string) object.Ref {
+func (w *fixture) declare(name, spec string) object.Ref {
 	w.t.Helper()
 	return w.declareAs(composites, name, spec)
 }
 
 // declareAs puts a declaring object on the server and waits until the cache shows it.
-func (w *world) declareAs(r object.Resource, name, spec string) object.Ref {
+func (w *fixture) declareAs(r object.Resource, name, spec string) object.Ref {
 	w.t.Helper()
 	version := w.put(r, name, spec)
 	w.follow()
@@ -268,14 +268,14 @@ func (w *world) declareAs(r object.Resource, name, spec string) object.Ref {
 }
 
 // put puts a declaring object on the server.
-func (w *world) put(r object.Resource, name, spec string) string {
+func (w *fixture) put(r object.Resource, name, spec string) string {
 	return w.server.Put(r, fmt.Sprintf(
 		`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":%q,"metadata":{"name":%q,"uid":"u-%s"},"spec":%s}`,
 		r.GVK.Kind, name, name, spec))
 }
 
 // await waits until a condition holds.
-func (w *world) await(what string, done func() bool) {
+func (w *fixture) await(what string, done func() bool) {
 	w.t.Helper()
 	deadline := time.After(30 * time.Second)
 	for !done() {
@@ -288,7 +288,7 @@ func (w *world) await(what string, done func() bool) {
 }
 
 // refresh reads the resources of discovery again.
-func (w *world) refresh() {
+func (w *fixture) refresh() {
 	w.t.Helper()
 	if err := w.Discovery.Refresh(w.t.Context()); err != nil {
 		w.t.Fatal(err)
@@ -296,14 +296,14 @@ func (w *world) refresh() {
 }
 
 // condition returns the last condition Ready that was written.
-func (w *world) condition() metav1.Condition {
+func (w *fixture) condition() metav1.Condition {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.ready
 }
 
 // follow has the declaring objects watched, as Run does.
-func (w *world) follow() {
+func (w *fixture) follow() {
 	w.t.Helper()
 	held := cache.Held{}
 	for _, r := range kinds {
@@ -318,7 +318,7 @@ func (w *world) follow() {
 }
 
 // declaring is the view of the declaring objects.
-func (w *world) declaring() view.View {
+func (w *fixture) declaring() view.View {
 	w.t.Helper()
 	v, err := w.reader.View(composites)
 	if err != nil {
@@ -328,7 +328,7 @@ func (w *world) declaring() view.View {
 }
 
 // look has a declaring object looked at.
-func (w *world) look(key object.Ref) loop.Result {
+func (w *fixture) look(key object.Ref) loop.Result {
 	w.t.Helper()
 	result, err := w.Reconcile(w.t.Context(), queue.Item[object.Ref]{Key: key})
 	if err != nil {
@@ -337,7 +337,7 @@ func (w *world) look(key object.Ref) loop.Result {
 	return result
 }
 
-func (w *world) starts() int {
+func (w *fixture) starts() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.opened
@@ -350,7 +350,7 @@ const webSpec = `{"generateSelector":true,"parentResource":{"apiVersion":"exampl
 // TestForbiddenControllerIsStartedSeldom looks at a controller that may not watch its parents again
 // and again, as events and its own end do.
 func TestForbiddenControllerIsStartedSeldom(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.server.Refuse(webs, http.StatusForbidden)
 	key := w.declare("hello", webSpec)
 	for range 600 { // a minute
@@ -381,7 +381,7 @@ func TestForbiddenControllerIsStartedSeldom(t *testing.T) {
 // TestMissingRightsAreNamedAtOnce: the condition names every verb and kind, with the role that
 // grants them.
 func TestMissingRightsAreNamedAtOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.server.Refuse(webs, http.StatusForbidden)
 	w.May = func(_ context.Context, a authorizationv1.ResourceAttributes) (bool, error) {
 		return a.Resource == "configmaps" && a.Verb != "delete", nil
@@ -402,7 +402,7 @@ func TestMissingRightsAreNamedAtOnce(t *testing.T) {
 // TestControllerThatEndsAfterItsStart: lists hang for longer than a start waits, and are then
 // forbidden.
 func TestControllerThatEndsAfterItsStart(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	key := w.declare("hello", webSpec)
 	c, err := w.resolve(w.declaring().Get("", "hello"))
 	if err != nil {
@@ -436,7 +436,7 @@ func TestControllerThatEndsAfterItsStart(t *testing.T) {
 // TestReadyThoughAControllerIsDeletedMeanwhile: between the first list and the subscription, so
 // that it has no event.
 func TestReadyThoughAControllerIsDeletedMeanwhile(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	key := w.declare("hello", webSpec)
 	var enqueued []object.Ref
 	w.enqueue = func(k object.Ref, _ queue.Priority, _ queue.Cause) { enqueued = append(enqueued, k) }
@@ -465,7 +465,7 @@ func TestReadyThoughAControllerIsDeletedMeanwhile(t *testing.T) {
 // TestMissingResourceIsNoWarningAtFirst: a user who applies a CRD and its controller together is
 // not warned; a user who forgot the CRD is.
 func TestMissingResourceIsNoWarningAtFirst(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	key := w.declare("hello", strings.Replace(webSpec, `"webs"`, `"apps"`, 1))
 	result := w.look(key)
 	if w.ready.Reason != v1alpha1.ReasonParentNotFound {
@@ -494,7 +494,7 @@ func TestResourceThatWasProbablyMeant(t *testing.T) {
 		`"apiVersion":"example.com/v2","resource":"webs"`: `spec.parentResource.apiVersion: the API server does ` +
 			`not serve webs.example.com/v2; expected example.com/v1, which has webs`,
 	} {
-		w := newWorld(t)
+		w := newFixture(t)
 		w.look(w.declare("hello", strings.Replace(webSpec, `"apiVersion":"example.com/v1","resource":"webs"`, resource, 1)))
 		if w.ready.Message != want {
 			t.Errorf("%s: the condition is %q, want %q", resource, w.ready.Message, want)
@@ -503,7 +503,7 @@ func TestResourceThatWasProbablyMeant(t *testing.T) {
 }
 
 // awaitEvents waits until these Events, and no others, have reached the API server.
-func (w *world) awaitEvents(want ...string) {
+func (w *fixture) awaitEvents(want ...string) {
 	w.t.Helper()
 	deadline := time.After(30 * time.Second)
 	for {
@@ -526,7 +526,7 @@ func (w *world) awaitEvents(want ...string) {
 
 // TestFinalizerRecords outlive the process: what one supervisor has recorded, another finds.
 func TestFinalizerRecords(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	store := NewFinalizerRecords(w.Writer, "home")
 	key := object.Ref{GVK: composites.GVK, Name: "hello.world"}
 	other := object.Ref{GVK: kinds[1].GVK, Name: "hello.world"}
@@ -550,7 +550,7 @@ func TestFinalizerRecords(t *testing.T) {
 
 // TestUnknownRecordStopsAStart: a record that cannot be read is not an empty one.
 func TestUnknownRecordStopsAStart(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Finalizers = NewFinalizerRecords(w.Writer, "home")
 	w.mu.Lock()
 	w.recordsRefused = http.StatusInternalServerError
@@ -564,7 +564,7 @@ func TestUnknownRecordStopsAStart(t *testing.T) {
 // TestRecordThatMayNotBeWritten stops no controller, but is reported: a missing right must not end
 // a working set-up at an upgrade.
 func TestRecordThatMayNotBeWritten(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Finalizers = NewFinalizerRecords(w.Writer, "home")
 	w.mu.Lock()
 	w.recordsRefused = http.StatusForbidden
@@ -601,7 +601,7 @@ func TestRecordThatMayNotBeWritten(t *testing.T) {
 // TestUnknownResourceIsNotAGoneOne: a finalizer is not forgotten because discovery has failed for
 // its parents' group.
 func TestUnknownResourceIsNotAGoneOne(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Discovery = discovery.New(discovery.Config{Client: &served{}, Cache: w.Cache, Clock: w.clock, Interval: time.Hour})
 	if err := w.letGo(t.Context(), "f", []ParentResource{{"example.com/v1", "webs"}}); err == nil {
 		t.Error("nothing is known of the API server's resources, and that is no error")

@@ -17,7 +17,7 @@ import (
 // its declaring object cannot be read.
 func TestUnknownDeclaringObjectsAreNotGone(t *testing.T) {
 	for _, state := range []view.State{view.Unwatched, view.Filling, view.Stale} {
-		w := newWorld(t)
+		w := newFixture(t)
 		key := w.declare("hello", webSpec)
 		w.look(key)
 		broken := viewtest.NewReader()

@@ -86,9 +86,9 @@ func answerTo(r *compositev1.SyncRequest) *compositev1.SyncResponse {
 	return out
 }
 
-// world is an engine, a hook, and a network between them that may lose, double and reorder
+// fixture is an engine, a hook, and a network between them that may lose, double and reorder
 // messages.
-type world struct {
+type fixture struct {
 	t      testing.TB
 	random *rand.Rand
 	faults float64 // how probable a fault is for one message
@@ -96,7 +96,7 @@ type world struct {
 	states  []*state
 	pool    []*thing
 	version int
-	// hookBytes is the hook's limit of what it holds; one in four worlds has a small one.
+	// hookBytes is the hook's limit of what it holds; one in four runs has a small one.
 	hookBytes int
 	// hookHas and engineHas are the capabilities of the two sides.
 	hookHas, engineHas []streamv1.Capability
@@ -123,8 +123,8 @@ type asking struct {
 
 type tally struct{ operations, answers, lost, breaks, restarts, reconnects, dropped, doubled, swapped, forgotten int }
 
-func newWorld(t testing.TB, seed uint64, faults float64) *world {
-	w := &world{
+func newFixture(t testing.TB, seed uint64, faults float64) *fixture {
+	w := &fixture{
 		t: t, random: rand.New(rand.NewPCG(seed, 1)), faults: faults,
 		memories: map[string]*State{}, asked: map[uint64]*asking{}, history: map[string]*asking{},
 	}
@@ -148,7 +148,7 @@ func newWorld(t testing.TB, seed uint64, faults float64) *world {
 		hookBytes = 5000
 	}
 	w.hookBytes = hookBytes
-	// Two in three worlds lack some capabilities, on either side.
+	// Two in three runs lack some capabilities, on either side.
 	w.hookHas, w.engineHas = w.features(seed%3 != 0), w.features(seed%3 == 2)
 	w.capabilitiesChange = seed%5 > 2
 	w.engine = NewEngine(EngineSettings[*thing]{
@@ -159,7 +159,7 @@ func newWorld(t testing.TB, seed uint64, faults float64) *world {
 }
 
 // features returns all capabilities, or some of them and one that is unknown.
-func (w *world) features(some bool) []streamv1.Capability {
+func (w *fixture) features(some bool) []streamv1.Capability {
 	if !some {
 		return allCapabilities
 	}
@@ -173,7 +173,7 @@ func (w *world) features(some bool) []streamv1.Capability {
 }
 
 // thing makes one; some are larger than others.
-func (w *world) thing() *thing {
+func (w *fixture) thing() *thing {
 	w.version++
 	return &thing{
 		namespace: []string{"", "a", "b"}[w.random.IntN(3)], name: fmt.Sprintf("t%d", w.random.IntN(30)),
@@ -182,7 +182,7 @@ func (w *world) thing() *thing {
 }
 
 // toggle takes a thing into a list, in the place of one with its name, or takes that out.
-func (w *world) toggle(list *[]*thing, t *thing) {
+func (w *fixture) toggle(list *[]*thing, t *thing) {
 	next := slices.Clone(*list)
 	at, found := slices.BinarySearchFunc(next, t, compareObserved[*thing])
 	switch {
@@ -197,7 +197,7 @@ func (w *world) toggle(list *[]*thing, t *thing) {
 }
 
 // reconnect ends the stream and begins another. The hook keeps its memory.
-func (w *world) reconnect() {
+func (w *fixture) reconnect() {
 	w.engine.Disconnect()
 	w.outcomes()
 	if w.hook != nil {
@@ -221,7 +221,7 @@ func (w *world) reconnect() {
 }
 
 // ask puts a question about a subject without one in progress.
-func (w *world) ask(subject int) {
+func (w *fixture) ask(subject int) {
 	for _, a := range w.asked {
 		if a.subject == subject {
 			return
@@ -241,7 +241,7 @@ func (w *world) ask(subject int) {
 }
 
 // carry moves messages, with the network's faults.
-func (w *world) carry() {
+func (w *fixture) carry() {
 	w.down = append(w.down, w.engine.Outbox()...)
 	w.up = append(w.up, w.hook.Outbox()...)
 	faulty(w, &w.down)
@@ -282,7 +282,7 @@ func through[M proto.Message](t testing.TB, m M) M {
 }
 
 // faulty harms the queue of one direction.
-func faulty[M proto.Message](w *world, queue *[]M) {
+func faulty[M proto.Message](w *fixture, queue *[]M) {
 	q := *queue
 	if len(q) == 0 || w.random.Float64() >= w.faults {
 		return
@@ -303,7 +303,7 @@ func faulty[M proto.Message](w *world, queue *[]M) {
 }
 
 // see compares what the hook sees with the whole request.
-func (w *world) see(work *Work) {
+func (w *fixture) see(work *Work) {
 	if got, want := work.Request, w.history[work.TraceContext["number"]].want; !proto.Equal(got, want) {
 		w.t.Fatalf("the hook sees\n%.5000v\nwant\n%.5000v", got, want)
 	}
@@ -311,7 +311,7 @@ func (w *world) see(work *Work) {
 }
 
 // outcomes compares the answers with those to whole requests.
-func (w *world) outcomes() {
+func (w *fixture) outcomes() {
 	for _, o := range w.engine.Outcomes() {
 		a := w.asked[o.CallID]
 		delete(w.asked, o.CallID)
@@ -333,7 +333,7 @@ func (w *world) outcomes() {
 }
 
 // step is one random operation.
-func (w *world) step() {
+func (w *fixture) step() {
 	w.tally.operations++
 	s := w.states[w.random.IntN(len(w.states))]
 	switch n := w.random.IntN(100); {
@@ -370,7 +370,7 @@ func (w *world) step() {
 }
 
 // cancel gives up one question; another about the same subject may follow immediately.
-func (w *world) cancel() {
+func (w *fixture) cancel() {
 	for _, callID := range slices.Sorted(maps.Keys(w.asked)) {
 		w.engine.Cancel(callID)
 		delete(w.asked, callID)
@@ -378,7 +378,7 @@ func (w *world) cancel() {
 	}
 }
 
-// add sums up what two worlds did.
+// add sums up what two runs did.
 func (t *tally) add(other tally) {
 	t.operations += other.operations
 	t.answers += other.answers

@@ -38,7 +38,7 @@ func TestAnyHistoryEqualsWholeRequests(t *testing.T) {
 				counts Counts
 			)
 			for seed := range uint64(operations(t) / each) {
-				w := newWorld(t, seed, faults)
+				w := newFixture(t, seed, faults)
 				for range each {
 					w.step()
 				}
@@ -53,7 +53,7 @@ func TestAnyHistoryEqualsWholeRequests(t *testing.T) {
 }
 
 // settle ends the faults, and asks about everything: the answers must come.
-func settle(t *testing.T, w *world) {
+func settle(t *testing.T, w *fixture) {
 	w.faults = 0
 	w.reconnect()
 	before := w.tally.answers

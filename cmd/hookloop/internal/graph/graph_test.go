@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// world is a Source that holds its objects.
-type world []*object.Object
+// cluster is a Source that holds its objects.
+type cluster []*object.Object
 
-func (w world) OwnedBy(owner types.UID) []object.Ref {
+func (w cluster) OwnedBy(owner types.UID) []object.Ref {
 	var all []object.Ref
 	for _, o := range w {
 		for _, ref := range o.OwnerReferences() {
@@ -27,7 +27,7 @@ func (w world) OwnedBy(owner types.UID) []object.Ref {
 	return all
 }
 
-func (w world) DependenciesOf(o *object.Object) []object.Ref {
+func (w cluster) DependenciesOf(o *object.Object) []object.Ref {
 	var all []object.Ref
 	for _, d := range graph.Dependencies(o) {
 		all = append(all, object.Ref{GVK: d.GVK, Namespace: d.Namespace, Name: d.Name})
@@ -35,7 +35,7 @@ func (w world) DependenciesOf(o *object.Object) []object.Ref {
 	return all
 }
 
-func (w world) Read(_ context.Context, refs []object.Ref) ([]graph.Found, error) {
+func (w cluster) Read(_ context.Context, refs []object.Ref) ([]graph.Found, error) {
 	found := make([]graph.Found, len(refs))
 	for i, ref := range refs {
 		for _, o := range w {
@@ -49,13 +49,13 @@ func (w world) Read(_ context.Context, refs []object.Ref) ([]graph.Found, error)
 
 // counted is a Source that counts the objects that are read.
 type counted struct {
-	world
+	cluster
 	reads int
 }
 
 func (c *counted) Read(ctx context.Context, refs []object.Ref) ([]graph.Found, error) {
 	c.reads += len(refs)
-	return c.world.Read(ctx, refs)
+	return c.cluster.Read(ctx, refs)
 }
 
 // made returns an object; owners are the names of its owners, rest is JSON behind the metadata.
@@ -75,9 +75,9 @@ func made(t *testing.T, kind, name, owners, rest string) *object.Object {
 
 func status(conditions string) string { return `,"status":{"conditions":[` + conditions + `]}` }
 
-func cluster(t *testing.T) world {
+func database(t *testing.T) cluster {
 	ready := `{"type":"Ready","status":"True"}`
-	return world{
+	return cluster{
 		made(t, "Cluster", "mo", "", status(`{"type":"Ready","status":"False","reason":"Waiting","message":"1 of 3"}`)),
 		made(t, "Log", "log", "mo", status(ready)),
 		made(t, "DN", "dn", "mo", `,"deps":{"log":{"apiVersion":"x/v1","kind":"Log","metadata":{"name":"log"}}}`+
@@ -89,7 +89,7 @@ func cluster(t *testing.T) world {
 	}
 }
 
-func build(t *testing.T, w world, limit int) *graph.Graph {
+func build(t *testing.T, w cluster, limit int) *graph.Graph {
 	t.Helper()
 	g, err := graph.Build(t.Context(), w, w[0], limit)
 	if err != nil {
@@ -109,7 +109,7 @@ Cluster mo  Ready=False
    └─ Pod log-0
 Secret <key>  does not exist
 `, "\n")
-	if diff := cmp.Diff(want, build(t, cluster(t), 100).Text()); diff != "" {
+	if diff := cmp.Diff(want, build(t, database(t), 100).Text()); diff != "" {
 		t.Errorf("text (-want +got):\n%s", diff)
 	}
 }
@@ -134,13 +134,13 @@ flowchart TD
   classDef waiting stroke:#c60
   classDef missing stroke-dasharray:4
 `, "\n")
-	if diff := cmp.Diff(want, build(t, cluster(t), 100).Mermaid()); diff != "" {
+	if diff := cmp.Diff(want, build(t, database(t), 100).Mermaid()); diff != "" {
 		t.Errorf("Mermaid (-want +got):\n%s", diff)
 	}
 }
 
 func TestDOT(t *testing.T) {
-	got := build(t, cluster(t), 100).DOT()
+	got := build(t, database(t), 100).DOT()
 	for _, want := range []string{
 		"digraph objects {", `n2 [label="DN dn\nReady=False"]`, `n4 [label="Secret <key>\ndoes not exist", style=dashed]`,
 		"n0 -> n1\n", `n2 -> n3 [style=dashed, label="waits for"]`,
@@ -153,7 +153,7 @@ func TestDOT(t *testing.T) {
 
 // TestLimit keeps the objects nearest to the root and reports that there are more.
 func TestLimit(t *testing.T) {
-	g := build(t, cluster(t), 4)
+	g := build(t, database(t), 4)
 	if len(g.Nodes) != 4 || !g.Truncated || !strings.Contains(g.Text(), "there are more objects: the limit is 4") {
 		t.Errorf("limit 4: %d objects, truncated %t:\n%s", len(g.Nodes), g.Truncated, g.Text())
 	}
@@ -161,11 +161,11 @@ func TestLimit(t *testing.T) {
 
 // TestLimitOfReads reads no object beyond the limit.
 func TestLimitOfReads(t *testing.T) {
-	w := world{made(t, "A", "a", "", "")}
+	w := cluster{made(t, "A", "a", "", "")}
 	for i := range 50 {
 		w = append(w, made(t, "B", fmt.Sprintf("b%d", i), "a", ""))
 	}
-	source := &counted{world: w}
+	source := &counted{cluster: w}
 	g, err := graph.Build(t.Context(), source, w[0], 10)
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestLimitOfReads(t *testing.T) {
 // TestCircles ends, and draws an object with two owners once.
 func TestCircles(t *testing.T) {
 	deps := `,"deps":{"x":[{"apiVersion":"x/v1","kind":"A","name":"a"},{"apiVersion":"x/v1","kind":"B","name":"b"}]}`
-	w := world{made(t, "A", "a", "b", deps), made(t, "B", "b", "a", deps), made(t, "C", "c", "a b", "")}
+	w := cluster{made(t, "A", "a", "b", deps), made(t, "B", "b", "a", deps), made(t, "C", "c", "a b", "")}
 	want := strings.TrimPrefix(`
 A a  waits for A a, B b
 ├─ B b  waits for A a, B b
@@ -193,7 +193,7 @@ A a  waits for A a, B b
 
 // TestNamesThatUsersWrite have no control characters: a dependency may name anything.
 func TestNamesThatUsersWrite(t *testing.T) {
-	w := world{made(t, "A", "a", "",
+	w := cluster{made(t, "A", "a", "",
 		`,"deps":{"x":{"apiVersion":"x/v1","kind":"K\u001b[31m","namespace":"n\nm","name":"\u001b]0;x\u0007\u202ey"}}`)}
 	g := build(t, w, 100)
 	for form, text := range map[string]string{"text": g.Text(), "Mermaid": g.Mermaid(), "DOT": g.DOT()} {
@@ -205,7 +205,7 @@ func TestNamesThatUsersWrite(t *testing.T) {
 
 // TestCircleOfOwnersBehindADependency is drawn although none of its objects is the first.
 func TestCircleOfOwnersBehindADependency(t *testing.T) {
-	w := world{
+	w := cluster{
 		made(t, "R", "r", "", `,"deps":{"x":{"apiVersion":"x/v1","kind":"A","name":"a"}}`),
 		made(t, "A", "a", "b", ""), made(t, "B", "b", "a", ""),
 	}

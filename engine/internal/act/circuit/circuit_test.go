@@ -22,8 +22,8 @@ func child(name string) object.Ref {
 
 func data(name string) Field { return Field{child(name), "data"} }
 
-// world drives one Breaker like the pipeline.
-type world struct {
+// fixture drives one Breaker like the pipeline.
+type fixture struct {
 	t *testing.T
 	Breaker
 	now      time.Time
@@ -32,10 +32,10 @@ type world struct {
 	writes int
 }
 
-func newWorld(t *testing.T) *world { return &world{t: t, now: time.Unix(1e9, 0), identity: 1} }
+func newFixture(t *testing.T) *fixture { return &fixture{t: t, now: time.Unix(1e9, 0), identity: 1} }
 
 // sync runs one sync that rewrites fields, after a time. It reports whether it was allowed.
-func (w *world) sync(after time.Duration, causes []object.Ref, fields ...Field) bool {
+func (w *fixture) sync(after time.Duration, causes []object.Ref, fields ...Field) bool {
 	w.now = w.now.Add(after)
 	if w.Begin(w.now, w.identity, causes) > 0 {
 		return false
@@ -52,7 +52,7 @@ func (w *world) sync(after time.Duration, causes []object.Ref, fields ...Field) 
 }
 
 // loop repeats a sync until it is refused, at most n times, and returns the number of allowed ones.
-func (w *world) loop(n int, every time.Duration, sync func(i int, every time.Duration) bool) int {
+func (w *fixture) loop(n int, every time.Duration, sync func(i int, every time.Duration) bool) int {
 	for i := range n {
 		if !sync(i, every) {
 			return i
@@ -71,7 +71,7 @@ func refs(names ...string) []object.Ref {
 
 // fight rewrites a child that another writer, or a random hook, changes each time: all events are
 // effects of the rewrites.
-func (w *world) fight(n int, every time.Duration) int {
+func (w *fixture) fight(n int, every time.Duration) int {
 	return w.loop(n, every, func(_ int, every time.Duration) bool { return w.sync(every, refs("a"), data("a")) })
 }
 
@@ -79,35 +79,35 @@ func TestLoops(t *testing.T) {
 	const quick = 27 * time.Millisecond // 37 a second
 	tests := []struct {
 		name string
-		sync func(w *world, i int, every time.Duration) bool
+		sync func(w *fixture, i int, every time.Duration) bool
 		// most is the greatest number of syncs before the circuit opens.
 		most int
 	}{
-		{"a child is rewritten because of its own events", func(w *world, _ int, every time.Duration) bool {
+		{"a child is rewritten because of its own events", func(w *fixture, _ int, every time.Duration) bool {
 			return w.sync(every, refs("a"), data("a"))
 		}, 105},
-		{"a status is rewritten because of its own events", func(w *world, _ int, every time.Duration) bool {
+		{"a status is rewritten because of its own events", func(w *fixture, _ int, every time.Duration) bool {
 			return w.sync(every, []object.Ref{parent}, status)
 		}, 105},
-		{"children provoke each other", func(w *world, i int, every time.Duration) bool {
+		{"children provoke each other", func(w *fixture, i int, every time.Duration) bool {
 			return w.sync(every, refs(fmt.Sprint(i%3)), data(fmt.Sprint((i+1)%3)))
 		}, 400},
-		{"a child and the status follow each other", func(w *world, i int, every time.Duration) bool {
+		{"a child and the status follow each other", func(w *fixture, i int, every time.Duration) bool {
 			if i%2 == 0 {
 				return w.sync(every, refs("a"), status)
 			}
 			return w.sync(every, []object.Ref{parent}, data("a"))
 		}, 300},
-		{"children are replaced by others each time", func(w *world, i int, every time.Duration) bool {
+		{"children are replaced by others each time", func(w *fixture, i int, every time.Duration) bool {
 			return w.sync(every, refs(fmt.Sprint("new-", i)), Field{object.Ref{GVK: child("").GVK}, "metadata.name"})
 		}, 105},
-		{"a requeue that comes too often", func(w *world, _ int, every time.Duration) bool {
+		{"a requeue that comes too often", func(w *fixture, _ int, every time.Duration) bool {
 			return w.sync(every, nil, data("a"))
 		}, 105},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			n := w.loop(3000, quick, func(i int, every time.Duration) bool { return test.sync(w, i, every) })
 			if n < 50 || n > test.most {
 				t.Errorf("the circuit opened after %d syncs, want 50 to %d", n, test.most)
@@ -120,31 +120,31 @@ func TestHonestWork(t *testing.T) {
 	const quick = 20 * time.Millisecond
 	tests := []struct {
 		name string
-		sync func(w *world, i int) bool
+		sync func(w *fixture, i int) bool
 	}{
-		{"a rolling update of 3000 children, each followed by the status", func(w *world, i int) bool {
+		{"a rolling update of 3000 children, each followed by the status", func(w *fixture, i int) bool {
 			return w.sync(quick, refs(fmt.Sprint(i)), data(fmt.Sprint(i+1)), status)
 		}},
-		{"children become ready, and the status counts them", func(w *world, i int) bool {
+		{"children become ready, and the status counts them", func(w *fixture, i int) bool {
 			return w.sync(quick, refs(fmt.Sprint(i)), status)
 		}},
-		{"a child lists related objects that come up", func(w *world, i int) bool {
+		{"a child lists related objects that come up", func(w *fixture, i int) bool {
 			return w.sync(quick, []object.Ref{child("a"), {Name: fmt.Sprint("pod-", i)}}, data("a"))
 		}},
-		{"a user edits the parent all the time", func(w *world, _ int) bool {
+		{"a user edits the parent all the time", func(w *fixture, _ int) bool {
 			w.identity++
 			return w.sync(quick, []object.Ref{parent}, data("a"), status)
 		}},
-		{"a child is written back once in a second", func(w *world, _ int) bool {
+		{"a child is written back once in a second", func(w *fixture, _ int) bool {
 			return w.sync(time.Second, refs("a"), data("a"))
 		}},
-		{"the hook asks for a sync each second and counts them", func(w *world, _ int) bool {
+		{"the hook asks for a sync each second and counts them", func(w *fixture, _ int) bool {
 			return w.sync(time.Second, nil, status)
 		}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			if n := w.loop(3000, 0, func(i int, _ time.Duration) bool { return test.sync(w, i) }); n != 3000 {
 				t.Errorf("the circuit opened after %d syncs, want never", n)
 			}
@@ -155,7 +155,7 @@ func TestHonestWork(t *testing.T) {
 // TestOpenThenTried: after the pause one sync may write. Another rewrite of the field opens the
 // circuit again; a sync without one closes it.
 func TestOpenThenTried(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	if n := w.fight(200, time.Millisecond); n < 100 || n > 101 {
 		t.Fatalf("opened after %d rewrites, want 100", n)
 	}
@@ -180,7 +180,7 @@ func TestOpenThenTried(t *testing.T) {
 // TestReopensSooner: a fight that continues after a quiet moment may not write a hundred times
 // again.
 func TestReopensSooner(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.fight(200, time.Millisecond)
 	w.sync(time.Minute, nil, data("a"))
 	w.sync(time.Second, nil)
@@ -195,7 +195,7 @@ func TestReopensSooner(t *testing.T) {
 }
 
 func TestUserClosesIt(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.fight(200, time.Millisecond)
 	w.identity++
 	if !w.sync(time.Second, []object.Ref{parent}, data("a")) || w.Open() {
@@ -223,7 +223,7 @@ func TestOff(t *testing.T) {
 func TestProperties(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		w := newWorld(t)
+		w := newFixture(t)
 		began := w.now
 		hot := 0
 		for range 5000 {

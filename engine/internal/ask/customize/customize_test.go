@@ -32,9 +32,9 @@ var (
 	spaces = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, Plural: "namespaces"}
 )
 
-// world is a Customizer with an API server, the rules that the customize hook answers, and the
+// fixture is a Customizer with an API server, the rules that the customize hook answers, and the
 // parents that were enqueued.
-type world struct {
+type fixture struct {
 	*Customizer
 	t      *testing.T
 	server *cachetest.Server
@@ -52,9 +52,9 @@ type world struct {
 	queued   []string
 }
 
-func newWorld(t *testing.T, rules ...hook.RelatedRule) *world {
+func newFixture(t *testing.T, rules ...hook.RelatedRule) *fixture {
 	t.Helper()
-	w := &world{
+	w := &fixture{
 		t: t, server: cachetest.New(t), clock: clocktesting.NewFakeClock(time.Now()),
 		served: []object.Resource{pages, spaces}, changed: make(chan struct{}), rules: rules,
 	}
@@ -71,7 +71,7 @@ func newWorld(t *testing.T, rules ...hook.RelatedRule) *world {
 	return w
 }
 
-func (w *world) customize(context.Context, *hook.Question) (*hook.Answer, error) {
+func (w *fixture) customize(context.Context, *hook.Question) (*hook.Answer, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked++
@@ -81,7 +81,7 @@ func (w *world) customize(context.Context, *hook.Question) (*hook.Answer, error)
 	return &hook.Answer{Related: w.rules}, nil
 }
 
-func (w *world) Resource(apiVersion, plural string) (object.Resource, error) {
+func (w *fixture) Resource(apiVersion, plural string) (object.Resource, error) {
 	if w.lookedUp != nil {
 		w.lookedUp(plural)
 	}
@@ -95,13 +95,13 @@ func (w *world) Resource(apiVersion, plural string) (object.Resource, error) {
 	return object.Resource{}, &discovery.NotFoundError{APIVersion: apiVersion, Name: plural}
 }
 
-func (w *world) Changed() <-chan struct{} {
+func (w *fixture) Changed() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.changed
 }
 
-func (w *world) enqueue(key hook.Key, _ *object.Object) {
+func (w *fixture) enqueue(key hook.Key, _ *object.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.queued = append(w.queued, key.Parent.Name)
@@ -109,12 +109,12 @@ func (w *world) enqueue(key hook.Key, _ *object.Object) {
 
 // sync asks about a parent as the pipeline does, and returns the names of the related objects that
 // the hook is shown.
-func (w *world) sync(parent *object.Object) ([]string, error) {
+func (w *fixture) sync(parent *object.Object) ([]string, error) {
 	w.t.Helper()
 	return w.put(&hook.Question{Parent: parent})
 }
 
-func (w *world) put(q *hook.Question) ([]string, error) {
+func (w *fixture) put(q *hook.Question) ([]string, error) {
 	w.t.Helper()
 	var shown []string
 	next := hook.Func(func(_ context.Context, q *hook.Question) (*hook.Answer, error) {
@@ -130,7 +130,7 @@ func (w *world) put(q *hook.Question) ([]string, error) {
 	return shown, err
 }
 
-func (w *world) shows(parent *object.Object, want ...string) {
+func (w *fixture) shows(parent *object.Object, want ...string) {
 	w.t.Helper()
 	got, err := w.sync(parent)
 	if err != nil {
@@ -142,7 +142,7 @@ func (w *world) shows(parent *object.Object, want ...string) {
 }
 
 // showsOlder is shows for an earlier revision.
-func (w *world) showsOlder(parent *object.Object, want ...string) {
+func (w *fixture) showsOlder(parent *object.Object, want ...string) {
 	w.t.Helper()
 	got, err := w.put(&hook.Question{Parent: parent, PreviousRevision: true})
 	if err != nil {
@@ -153,7 +153,7 @@ func (w *world) showsOlder(parent *object.Object, want ...string) {
 	}
 }
 
-func (w *world) eventually(what string, condition func() bool) {
+func (w *fixture) eventually(what string, condition func() bool) {
 	w.t.Helper()
 	met := func(context.Context) (bool, error) { return condition(), nil }
 	if err := wait.PollUntilContextTimeout(w.t.Context(), time.Millisecond, 10*time.Second, true, met); err != nil {
@@ -161,7 +161,7 @@ func (w *world) eventually(what string, condition func() bool) {
 	}
 }
 
-func (w *world) awaitQueued(names ...string) {
+func (w *fixture) awaitQueued(names ...string) {
 	w.t.Helper()
 	w.eventually(fmt.Sprint(names, " come to the queue"), func() bool {
 		w.mu.Lock()
@@ -200,7 +200,7 @@ func labelled(namespace, name string) string {
 
 // TestWatchesAreOnDemand watches a resource while the rules about a parent name it.
 func TestWatchesAreOnDemand(t *testing.T) {
-	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages", Names: []string{"a"}})
+	w := newFixture(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages", Names: []string{"a"}})
 	w.server.Put(pages, page("shop", "a"))
 	first := parent(t, "first", "1")
 	second := parent(t, "second", "1")
@@ -230,7 +230,7 @@ func TestWatchesAreOnDemand(t *testing.T) {
 
 // TestOnlyTheVersionChanges has an update without effect on a question: no parent is enqueued.
 func TestOnlyTheVersionChanges(t *testing.T) {
-	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
+	w := newFixture(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
 	w.shows(parent(t, "web", "1"), "pages.v1 false")
 	at := func(version, label string) *object.Object {
 		o, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"Page","metadata":{"namespace":"shop","name":"a",` +
@@ -253,7 +253,7 @@ func TestOnlyTheVersionChanges(t *testing.T) {
 // TestOldAndNewLabels enqueues the parent of a rule that selects an object before an event, after
 // it, or both: then once.
 func TestOldAndNewLabels(t *testing.T) {
-	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages", LabelSelector: selects("a", "b")})
+	w := newFixture(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages", LabelSelector: selects("a", "b")})
 	w.shows(parent(t, "web", "1"), "pages.v1 false")
 	page := func(label, text string) *object.Object {
 		o, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"Page","metadata":{"namespace":"shop","name":"a",` +
@@ -286,7 +286,7 @@ func TestOldAndNewLabels(t *testing.T) {
 // TestNamespacesAreWatched brings the parents to the queue that select a namespace by its labels,
 // when these change.
 func TestNamespacesAreWatched(t *testing.T) {
-	w := newWorld(t,
+	w := newFixture(t,
 		hook.RelatedRule{APIVersion: "v1", Resource: "pages", NamespaceSelector: []byte(`{"matchLabels":{"a":"b"}}`)})
 	w.server.Put(pages, page("shop", "a"))
 	w.server.Put(spaces, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}`)
@@ -299,7 +299,7 @@ func TestNamespacesAreWatched(t *testing.T) {
 // TestResourcesComeAndGo reports to the hook that a resource is not served, and has the parent
 // looked at again when it is.
 func TestResourcesComeAndGo(t *testing.T) {
-	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "books"})
+	w := newFixture(t, hook.RelatedRule{APIVersion: "v1", Resource: "books"})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- w.Follow(ctx) }()
@@ -321,7 +321,7 @@ func TestResourcesComeAndGo(t *testing.T) {
 
 // TestForbidden is an error of the parent's sync, and no hindrance once it is allowed.
 func TestForbidden(t *testing.T) {
-	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
+	w := newFixture(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
 	w.server.Refuse(pages, http.StatusForbidden)
 	var unwatchable *cache.UnwatchableError
 	if _, err := w.sync(parent(t, "web", "1")); !errors.As(err, &unwatchable) || !unwatchable.Forbidden() {
@@ -334,7 +334,7 @@ func TestForbidden(t *testing.T) {
 // TestAnotherAnswers has the customize hook asked anew when another build answers for the parent:
 // what the old one wanted to see may hide what the new one needs.
 func TestAnotherAnswers(t *testing.T) {
-	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
+	w := newFixture(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
 	w.served = append(w.served, books)
 	w.server.Put(pages, page("shop", "a"))
 	w.by = "old"
@@ -353,7 +353,7 @@ func TestAnotherAnswers(t *testing.T) {
 // TestAnswersExpire has the customize hook asked anew when its answer has expired, after a refresh,
 // and when the answer was invalidated while it was given.
 func TestAnswersExpire(t *testing.T) {
-	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
+	w := newFixture(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
 	web := parent(t, "web", "1")
 	asked := func(what string, want int) {
 		t.Helper()
@@ -383,7 +383,7 @@ func TestAnswersExpire(t *testing.T) {
 // TestRevisionsHaveAnswersOfTheirOwn asks once about each revision of a parent, and forgets those
 // that are used no more.
 func TestRevisionsHaveAnswersOfTheirOwn(t *testing.T) {
-	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
+	w := newFixture(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
 	latest := parent(t, "web", "2")
 	older := func(spec string) *object.Object {
 		o, err := object.Decode(
@@ -427,7 +427,7 @@ func TestRevisionsHaveAnswersOfTheirOwn(t *testing.T) {
 // TestTrouble does not wait for a resource that the API server cannot list, and brings the
 // parents back when it can.
 func TestTrouble(t *testing.T) {
-	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
+	w := newFixture(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
 	w.server.Refuse(pages, http.StatusInternalServerError)
 	w.server.Put(pages, page("shop", "a"))
 	first := make(chan error)
@@ -452,7 +452,7 @@ func TestTrouble(t *testing.T) {
 // TestWithoutGeneration asks again for every version of a parent if its resource has no
 // generations.
 func TestWithoutGeneration(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	for _, version := range []string{"1", "1", "2"} {
 		o, err := object.Decode(
 			[]byte(

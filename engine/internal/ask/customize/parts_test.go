@@ -24,7 +24,7 @@ func partOf(parent *object.Object, part string) *hook.Question {
 // TestPartsShareTheCustomizeAnswer asks about many parts of a parent at the same time: the
 // customize hook is asked once, and an event enqueues the parent once.
 func TestPartsShareTheCustomizeAnswer(t *testing.T) {
-	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
+	w := newFixture(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
 	w.server.Put(pages, page("shop", "a"))
 	web := parent(t, "web", "1")
 	var syncs sync.WaitGroup
@@ -57,7 +57,7 @@ func TestPartsShareAFailure(t *testing.T) {
 	web := parent(t, "web", "1")
 	for name, abandon := range map[string]bool{"it fails": false, "its caller gives up": true} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			asked := make(chan struct{})
@@ -99,7 +99,7 @@ func TestPartsShareAFailure(t *testing.T) {
 // TestRequirementsOfParts has two parts of a parent require one page each: an event of a page
 // enqueues the part that requires it, and a part is forgotten alone.
 func TestRequirementsOfParts(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Hook = nil
 	keys := make(chan hook.Key, 100)
 	w.Enqueue = func(key hook.Key, _ *object.Object) { keys <- key }
@@ -143,7 +143,7 @@ func TestRequirementsOfParts(t *testing.T) {
 
 // TestInvalidateReachesParts has a trigger about a parent drop the requirements of all its parts.
 func TestInvalidateReachesParts(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Hook = nil
 	web := parent(t, "web", "1")
 	other := parent(t, "other", "1")
@@ -172,7 +172,7 @@ func TestInvalidateReachesParts(t *testing.T) {
 // TestRefreshOfParts has many parts fail again and again: the customize hook is asked again at most
 // every 10 seconds.
 func TestRefreshOfParts(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	web := parent(t, "web", "1")
 	for _, step := range []struct {
 		name string

@@ -16,7 +16,7 @@ import (
 // TestRelatedObjectsAreNeverLeftOut lets go of a parent between the moment at which its related
 // objects are watched and the one at which they are read: the hook is shown the objects that exist.
 func TestRelatedObjectsAreNeverLeftOut(t *testing.T) {
-	w := newWorld(t,
+	w := newFixture(t,
 		hook.RelatedRule{APIVersion: "v1", Resource: "pages", NamespaceSelector: []byte(`{"matchLabels":{"a":"b"}}`)})
 	w.server.Put(pages, page("shop", "a"))
 	w.server.Put(spaces, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop","labels":{"a":"b"}}}`)
@@ -39,7 +39,7 @@ func TestRelatedObjectsAreNeverLeftOut(t *testing.T) {
 // TestInvalidateKeepsWatches has the hook asked anew, over the same watch, which ends when the next
 // answer no longer needs it.
 func TestInvalidateKeepsWatches(t *testing.T) {
-	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
+	w := newFixture(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
 	w.server.Put(pages, page("shop", "a"))
 	web := parent(t, "web", "1")
 	for range 3 {
@@ -61,7 +61,7 @@ func TestInvalidateKeepsWatches(t *testing.T) {
 
 // TestInvalidatedParentThatGoes leaves no watch behind.
 func TestInvalidatedParentThatGoes(t *testing.T) {
-	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
+	w := newFixture(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
 	web := parent(t, "web", "1")
 	w.shows(web, "pages.v1 false")
 	w.Invalidate(hook.ParentKey(web.Ref()))
@@ -75,7 +75,7 @@ func TestInvalidatedParentThatGoes(t *testing.T) {
 // TestForgetLeavesNothing walks the state about a parent before and after it is forgotten, with
 // rules by name, by labels and about namespaces.
 func TestForgetLeavesNothing(t *testing.T) {
-	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages", Names: []string{"a"}, Namespace: "shop"},
+	w := newFixture(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages", Names: []string{"a"}, Namespace: "shop"},
 		hook.RelatedRule{APIVersion: "v1", Resource: "pages", NamespaceSelector: []byte(`{"matchLabels":{"a":"b"}}`)})
 	web := parent(t, "web", "1")
 	w.shows(web, "pages.v1 false")
@@ -94,7 +94,7 @@ func TestForgetLeavesNothing(t *testing.T) {
 }
 
 // watchUsers returns the users of all watches. The caller holds the Customizer's lock.
-func (w *world) watchUsers() []map[hook.Key]bool {
+func (w *fixture) watchUsers() []map[hook.Key]bool {
 	var all []map[hook.Key]bool
 	for _, watch := range w.watches {
 		all = append(all, watch.users, watch.waiting)
@@ -105,7 +105,7 @@ func (w *world) watchUsers() []map[hook.Key]bool {
 // TestStaleRelatedObjects are not shown: the sync fails, Unreadable returns the error, and the
 // parent is enqueued when they are known again.
 func TestStaleRelatedObjects(t *testing.T) {
-	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages", NamespaceSelector: []byte(`{}`)})
+	w := newFixture(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages", NamespaceSelector: []byte(`{}`)})
 	c, err := cache.New(cache.Config{Config: w.server.Config(), StaleAfter: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestStaleRelatedObjects(t *testing.T) {
 
 // TestUnpinnedResourceIsNotRead fails rather than to take it for one without objects.
 func TestUnpinnedResourceIsNotRead(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	var unknown *view.Error
 	_, err := w.find(&pins{customizer: w.Customizer}, group{apiVersion: "v1", plural: "pages", resource: pages})
 	if !errors.As(err, &unknown) || unknown.State != view.Unwatched {

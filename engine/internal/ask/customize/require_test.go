@@ -13,10 +13,10 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// requiring is a world without a customize hook: the hook answers in each round what it
+// requiring is a fixture without a customize hook: the hook answers in each round what it
 // requires, from what it is shown.
 type requiring struct {
-	*world
+	*fixture
 	require func(shown []string) []hook.RelatedRule
 	// fatal has the answers be fatal; rounds are the objects that were shown, one line for each
 	// question.
@@ -26,11 +26,11 @@ type requiring struct {
 
 func newRequiring(t *testing.T, require func(shown []string) []hook.RelatedRule) *requiring {
 	t.Helper()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Hook = nil
 	w.server.Put(pages, page("shop", "a"))
 	w.server.Put(pages, page("shop", "b"))
-	return &requiring{world: w, require: require}
+	return &requiring{fixture: w, require: require}
 }
 
 func (r *requiring) answer(_ context.Context, q *hook.Question) (*hook.Answer, error) {
@@ -350,7 +350,7 @@ func TestRequirementsOfAnotherParentOfTheName(t *testing.T) {
 
 // TestRequirementsBesideACustomizeHook are refused.
 func TestRequirementsBesideACustomizeHook(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	next := hook.Func(func(context.Context, *hook.Question) (*hook.Answer, error) {
 		return &hook.Answer{Requirements: []hook.RelatedRule{ruleNamed("", "a")}}, nil
 	})

@@ -16,9 +16,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func key(i int) object.Ref { return object.Ref{Name: fmt.Sprint(i)} }
 
-// world holds parents that are synced when a Tracker or their fallback enqueues them, and a hook
+// fixture holds parents that are synced when a Tracker or their fallback enqueues them, and a hook
 // that is up or down.
-type world struct {
+type fixture struct {
 	*Tracker[object.Ref]
 	mu    sync.Mutex // guards the fields below
 	up    bool
@@ -26,8 +26,8 @@ type world struct {
 	total int
 }
 
-func newWorld(parents int) *world {
-	w := &world{asked: map[object.Ref]int{}}
+func newFixture(parents int) *fixture {
+	w := &fixture{asked: map[object.Ref]int{}}
 	other := func(waits func(object.Ref) bool) (object.Ref, bool) {
 		for i := range parents {
 			if !waits(key(i)) {
@@ -40,12 +40,12 @@ func newWorld(parents int) *world {
 	return w
 }
 
-func (w *world) enqueue(k object.Ref, after time.Duration) {
+func (w *fixture) enqueue(k object.Ref, after time.Duration) {
 	time.AfterFunc(after, func() { w.sync(k) })
 }
 
 // sync syncs a parent.
-func (w *world) sync(k object.Ref) time.Duration {
+func (w *fixture) sync(k object.Ref) time.Duration {
 	w.mu.Lock()
 	w.asked[k]++
 	w.total++
@@ -59,7 +59,7 @@ func (w *world) sync(k object.Ref) time.Duration {
 }
 
 // reset returns the number of parents that were synced, and of syncs, since the last call.
-func (w *world) reset() (parents, total int) {
+func (w *fixture) reset() (parents, total int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	parents = len(w.asked)
@@ -69,7 +69,7 @@ func (w *world) reset() (parents, total int) {
 	return parents, total
 }
 
-func (w *world) turn(up bool) {
+func (w *fixture) turn(up bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.up = up
@@ -81,7 +81,7 @@ func TestOutage(t *testing.T) {
 	for _, parents := range []int{1, 2, 500} {
 		t.Run(fmt.Sprint(parents), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(parents)
+				w := newFixture(parents)
 				var wait sync.WaitGroup
 				wait.Go(func() { _ = w.Run(t.Context()) })
 				retries := 0
@@ -115,7 +115,7 @@ func TestOutage(t *testing.T) {
 // TestOneBadParent has a hook that fails for one parent only: other parents prove that it is up,
 // and the parent has its own backoff.
 func TestOneBadParent(t *testing.T) {
-	w := newWorld(2)
+	w := newFixture(2)
 	for range downAfter - 1 {
 		w.Missed(key(0), "sync")
 	}
@@ -128,7 +128,7 @@ func TestOneBadParent(t *testing.T) {
 // TestOtherHook: a parent that waits for its customize hook is not synced because another parent
 // reached the sync hook.
 func TestOtherHook(t *testing.T) {
-	w := newWorld(0)
+	w := newFixture(0)
 	for range downAfter {
 		w.Missed(key(0), "customize")
 		w.Missed(key(1), "customize")
@@ -145,7 +145,7 @@ func TestOtherHook(t *testing.T) {
 
 // TestForget keeps no state of deleted parents.
 func TestForget(t *testing.T) {
-	w := newWorld(0)
+	w := newFixture(0)
 	for i := range 5 {
 		for range downAfter {
 			w.Missed(key(i), "sync")

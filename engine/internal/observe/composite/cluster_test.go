@@ -35,13 +35,13 @@ var (
 // kinds are those of the children.
 var kinds = []object.Resource{pages}
 
-// world is a cache with the objects of a test.
-type world struct{ *viewtest.Reader }
+// cluster is a cache with the objects of a test.
+type cluster struct{ *viewtest.Reader }
 
-// holds makes a world of objects in JSON.
-func holds(t testing.TB, objects ...string) world {
+// holds makes a cluster of objects in JSON.
+func holds(t testing.TB, objects ...string) cluster {
 	t.Helper()
-	w := world{viewtest.NewReader()}
+	w := cluster{viewtest.NewReader()}
 	for _, text := range objects {
 		w.Objects = append(w.Objects, parse(t, text))
 	}

@@ -21,7 +21,7 @@ type observation struct {
 	Prepare []string
 }
 
-func observe(t *testing.T, s *Shape, w world) *observation {
+func observe(t *testing.T, s *Shape, w cluster) *observation {
 	t.Helper()
 	key := hook.ParentKey(object.Ref{GVK: s.rules.Resource.GVK, Namespace: w.namespace(s), Name: "web"})
 	o, err := s.Observe(shape.Input{Reader: w, Key: key})
@@ -48,7 +48,7 @@ func observe(t *testing.T, s *Shape, w world) *observation {
 }
 
 // namespace is that of the parents.
-func (w world) namespace(s *Shape) string {
+func (w cluster) namespace(s *Shape) string {
 	if s.rules.Resource.Namespaced {
 		return "shop"
 	}
@@ -61,7 +61,7 @@ func TestObserve(t *testing.T) {
 	tests := []struct {
 		name    string
 		declare func(*v1alpha1.CompositeControllerSpec)
-		world   []string
+		objects []string
 		want    *observation
 	}{
 		{"the parent is gone", nil, nil, nil},
@@ -180,7 +180,7 @@ func TestObserve(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, observe(t, declare(t, webs, test.declare), holds(t, test.world...))); diff != "" {
+			if diff := cmp.Diff(test.want, observe(t, declare(t, webs, test.declare), holds(t, test.objects...))); diff != "" {
 				t.Errorf("observed (-want +got):\n%s", diff)
 			}
 		})

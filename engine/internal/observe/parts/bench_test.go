@@ -19,7 +19,7 @@ func BenchmarkMemory(b *testing.B) {
 	for i := range outputs {
 		outputs[i] = newOutput(b, r, fmt.Sprint("out-", i))
 	}
-	w := &world{uid: "u", inputs: map[string]int{}}
+	w := &cluster{uid: "u", inputs: map[string]int{}}
 	for i := range n {
 		w.inputs[fmt.Sprintf("Secret/shop/in-%06d", i)] = 0
 	}
@@ -44,7 +44,7 @@ func BenchmarkMemory(b *testing.B) {
 func BenchmarkEvent(b *testing.B) {
 	tracker, _, _ := newTracker()
 	r := rand.New(rand.NewPCG(1, 1))
-	w := &world{uid: "u", inputs: map[string]int{}}
+	w := &cluster{uid: "u", inputs: map[string]int{}}
 	for i := range 10_000 {
 		w.inputs[name(i)] = 0
 	}

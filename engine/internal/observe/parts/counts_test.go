@@ -41,8 +41,8 @@ func newTracker() (*Tracker, *log, *clocktesting.FakePassiveClock) {
 	return t, l, c
 }
 
-// world has the inputs and outputs of the parent as a cluster has them.
-type world struct {
+// cluster has the inputs and outputs of the parent as a cluster has them.
+type cluster struct {
 	uid     types.UID
 	inputs  map[string]int
 	outputs map[types.UID]map[object.Ref]made
@@ -55,7 +55,7 @@ type made struct {
 	object   *object.Object
 }
 
-func (w *world) list() (iter.Seq2[string, int], error) {
+func (w *cluster) list() (iter.Seq2[string, int], error) {
 	return func(yield func(string, int) bool) {
 		for name, resource := range w.inputs {
 			if !yield(name, resource) {
@@ -65,8 +65,8 @@ func (w *world) list() (iter.Seq2[string, int], error) {
 	}, nil
 }
 
-// scan counts the world.
-func (w *world) scan() Summary {
+// scan counts the cluster.
+func (w *cluster) scan() Summary {
 	s := Summary{Inputs: make([]int, 2), Outputs: make([]int, 2), Conditions: []map[string]int{{}, {}}}
 	detached := map[string]bool{}
 	for _, resource := range w.inputs {
@@ -100,8 +100,8 @@ func newOutput(t testing.TB, r *rand.Rand, name string) *object.Object {
 	return o
 }
 
-// step changes the world at random and reports the change as an event would.
-func (w *world) step(t *testing.T, r *rand.Rand, tracker *Tracker) {
+// step changes the cluster at random and reports the change as an event would.
+func (w *cluster) step(t *testing.T, r *rand.Rand, tracker *Tracker) {
 	name := fmt.Sprint("in-", r.IntN(6))
 	out := object.Ref{Namespace: "shop", Name: fmt.Sprint("out-", r.IntN(8))}
 	mine := w.outputs[w.uid]
@@ -140,7 +140,7 @@ func (w *world) step(t *testing.T, r *rand.Rand, tracker *Tracker) {
 
 // replaceParent has the parent go, and sometimes another one take its name. The outputs of the
 // earlier one stay for a while.
-func (w *world) replaceParent(r *rand.Rand, tracker *Tracker) {
+func (w *cluster) replaceParent(r *rand.Rand, tracker *Tracker) {
 	if r.IntN(2) == 0 {
 		tracker.Forget(hook.ParentKey(shop))
 	}
@@ -152,7 +152,7 @@ func (w *world) replaceParent(r *rand.Rand, tracker *Tracker) {
 	}
 }
 
-func (w *world) find(name string) func() (int, error) {
+func (w *cluster) find(name string) func() (int, error) {
 	return func() (int, error) {
 		if resource, found := w.inputs[name]; found {
 			return resource, nil
@@ -161,7 +161,7 @@ func (w *world) find(name string) func() (int, error) {
 	}
 }
 
-func (w *world) report(tracker *Tracker, owner types.UID, ref object.Ref) {
+func (w *cluster) report(tracker *Tracker, owner types.UID, ref object.Ref) {
 	o := w.outputs[owner][ref]
 	tracker.Output(o.resource, ref, owner, o.part, false, o.object)
 }
@@ -172,7 +172,7 @@ func TestCountsEqualAScan(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		tracker, _, _ := newTracker()
-		w := &world{uid: "uid-0", inputs: map[string]int{}, outputs: map[types.UID]map[object.Ref]made{"uid-0": {}}}
+		w := &cluster{uid: "uid-0", inputs: map[string]int{}, outputs: map[types.UID]map[object.Ref]made{"uid-0": {}}}
 		for n := range 60 {
 			w.step(t, r, tracker)
 			if err := tracker.Observe(hook.ParentKey(shop), State{UID: w.uid}, true, w.list); err != nil {
@@ -196,7 +196,7 @@ func TestCountsEqualAScan(t *testing.T) {
 }
 
 // end removes everything: the tracker holds nothing then.
-func (w *world) end(t *testing.T, tracker *Tracker) {
+func (w *cluster) end(t *testing.T, tracker *Tracker) {
 	t.Helper()
 	tracker.Forget(hook.ParentKey(shop))
 	for owner, outputs := range w.outputs {
@@ -238,7 +238,7 @@ func TestUndecided(t *testing.T) {
 	tracker, l, _ := newTracker()
 	r := rand.New(rand.NewPCG(1, 1))
 	tracker.Output(0, object.Ref{Name: "o"}, "u", "in", true, newOutput(t, r, "o"))
-	none := (&world{}).list
+	none := (&cluster{}).list
 	for _, departing := range []bool{false, true} {
 		if err := tracker.Observe(hook.ParentKey(shop), State{UID: "u", Departing: departing}, false, none); err != nil {
 			t.Fatal(err)

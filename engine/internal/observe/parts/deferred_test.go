@@ -62,7 +62,7 @@ func TestDefer(t *testing.T) {
 		name string
 		// part is deferred. Then is called after that, before the other parts begin.
 		part     string
-		then     func(*Tracker, *world)
+		then     func(*Tracker, *cluster)
 		deferred bool
 		// again are the parts that come once more after their first sync.
 		again []string
@@ -73,17 +73,17 @@ func TestDefer(t *testing.T) {
 		{"no part", "other", nil, false, nil},
 		{
 			"it is deferred twice", name(0),
-			func(tr *Tracker, _ *world) { tr.Defer(key(name(0))) }, true, []string{name(0)},
+			func(tr *Tracker, _ *cluster) { tr.Defer(key(name(0))) }, true, []string{name(0)},
 		},
 		{
 			"it is synced for another reason", name(0),
-			func(tr *Tracker, _ *world) { syncPart(tr, name(0), done) }, true, nil,
+			func(tr *Tracker, _ *cluster) { syncPart(tr, name(0), done) }, true, nil,
 		},
-		{"it goes", name(0), func(tr *Tracker, w *world) {
+		{"it goes", name(0), func(tr *Tracker, w *cluster) {
 			delete(w.inputs, name(0))
 			tr.Input(key(name(0)), w.find(name(0)))
 		}, true, nil},
-		{"the parent is forgotten", name(0), func(tr *Tracker, _ *world) {
+		{"the parent is forgotten", name(0), func(tr *Tracker, _ *cluster) {
 			tr.Forget(hook.ParentKey(shop))
 		}, true, nil},
 	}

@@ -16,9 +16,9 @@ import (
 // done is the end of a sync that leaves nothing to do.
 var done = Result{Converged: true}
 
-// inputs returns a world with a number of inputs: in-000, in-001, ….
-func inputs(n int) *world {
-	w := &world{uid: "u", inputs: map[string]int{}}
+// inputs returns a cluster with a number of inputs: in-000, in-001, ….
+func inputs(n int) *cluster {
+	w := &cluster{uid: "u", inputs: map[string]int{}}
 	for i := range n {
 		w.inputs[name(i)] = 0
 	}
@@ -27,7 +27,7 @@ func inputs(n int) *world {
 
 func name(i int) string { return fmt.Sprintf("in-%03d", i) }
 
-func observe(t *testing.T, tracker *Tracker, w *world, generation int64) {
+func observe(t *testing.T, tracker *Tracker, w *cluster, generation int64) {
 	t.Helper()
 	s := State{UID: w.uid, Generation: generation, Hash: uint64(generation)}
 	if err := tracker.Observe(hook.ParentKey(shop), s, false, w.list); err != nil {
@@ -234,42 +234,42 @@ func TestEndOfRound(t *testing.T) {
 	fails := Result{Fault: "f", Reason: "Broken", Message: "m"}
 	tests := []struct {
 		name string
-		do   func(*Tracker, *world)
+		do   func(*Tracker, *cluster)
 		// underWay and settled are those of the summary after it.
 		underWay, settled bool
 	}{
-		{"nothing", func(*Tracker, *world) {}, true, false},
-		{"one of two", func(tr *Tracker, _ *world) { syncPart(tr, name(0), done) }, true, false},
-		{"both", func(tr *Tracker, _ *world) {
+		{"nothing", func(*Tracker, *cluster) {}, true, false},
+		{"one of two", func(tr *Tracker, _ *cluster) { syncPart(tr, name(0), done) }, true, false},
+		{"both", func(tr *Tracker, _ *cluster) {
 			syncPart(tr, name(0), done)
 			syncPart(tr, name(1), done)
 		}, false, true},
-		{"one has written and must be looked at again", func(tr *Tracker, _ *world) {
+		{"one has written and must be looked at again", func(tr *Tracker, _ *cluster) {
 			syncPart(tr, name(0), done)
 			syncPart(tr, name(1), Result{})
 		}, false, false},
-		{"and was", func(tr *Tracker, _ *world) {
+		{"and was", func(tr *Tracker, _ *cluster) {
 			syncPart(tr, name(0), done)
 			syncPart(tr, name(1), Result{})
 			syncPart(tr, name(1), done)
 		}, false, true},
-		{"one has failed", func(tr *Tracker, _ *world) {
+		{"one has failed", func(tr *Tracker, _ *cluster) {
 			syncPart(tr, name(0), done)
 			syncPart(tr, name(1), fails)
 		}, false, false},
 		{
 			"one was postponed",
-			func(tr *Tracker, _ *world) {
+			func(tr *Tracker, _ *cluster) {
 				syncPart(tr, name(0), done)
 				syncPart(tr, name(1), Result{Postponed: true})
 			}, true, false,
 		},
-		{"one has gone", func(tr *Tracker, w *world) {
+		{"one has gone", func(tr *Tracker, w *cluster) {
 			syncPart(tr, name(0), done)
 			delete(w.inputs, name(1))
 			tr.Input(key(name(1)), w.find(name(1)))
 		}, false, true},
-		{"one ends a sync that began before the round", func(tr *Tracker, w *world) {
+		{"one ends a sync that began before the round", func(tr *Tracker, w *cluster) {
 			tr.Begin(key(name(0)))
 			tr.Begin(key(name(1)))
 			tr.Want(shop)
