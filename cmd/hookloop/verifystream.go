@@ -29,7 +29,7 @@ func newVerifyStream() *cobra.Command {
 		Long: `Check an SDK's implementation of the stream protocol.
 
 It plays the engine's side of recorded dialogues against a hook, faults included, and prints a line
-for each. The hook must be the reference hook of docs/reference/stream-protocol.md, which an SDK's
+for each. The hook must be the reference hook of docs/reference/checking-an-sdk.md, which an SDK's
 author writes on that SDK. The exit code is 1 if a dialogue fails.`,
 		Example: `  hookloop verify-stream --hook 127.0.0.1:9443
   hookloop verify-stream --hook 127.0.0.1:9443 --only 'change,forget' --transcript

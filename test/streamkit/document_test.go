@@ -11,8 +11,8 @@ import (
 	"github.com/hookloop/hookloop/test/serve"
 )
 
-// TestDocument runs the program of docs/reference/stream-protocol.md, and compares its output with
-// the document's. The lines of the kit's output there are those of dialogues that exist.
+// TestDocument runs the program of docs/reference/stream-protocol.md and compares its output with
+// the page. The dialogues that docs/reference/checking-an-sdk.md shows must exist.
 func TestDocument(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(cluster.Root(), "docs", "reference", "stream-protocol.md"))
 	if err != nil {
@@ -32,8 +32,12 @@ func TestDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	page, err := os.ReadFile(filepath.Join(cluster.Root(), "docs", "reference", "checking-an-sdk.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	shown := 0
-	for line := range strings.Lines(string(data)) {
+	for line := range strings.Lines(string(page)) {
 		if played, isLine := strings.CutPrefix(line, "ok   "); isLine {
 			shown++
 			if !strings.Contains(string(list), played) {
@@ -42,6 +46,6 @@ func TestDocument(t *testing.T) {
 		}
 	}
 	if shown < 3 {
-		t.Errorf("the document shows %d dialogues, expected at least 3", shown)
+		t.Errorf("the page shows %d dialogues, expected at least 3", shown)
 	}
 }

@@ -1,4 +1,4 @@
-// The reference hook of docs/reference/stream-protocol.md on the SDK in TypeScript.
+// The reference hook of docs/reference/checking-an-sdk.md on the SDK in TypeScript.
 
 import { setTimeout } from "node:timers/promises";
 import { parseArgs } from "node:util";

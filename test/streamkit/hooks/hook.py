@@ -1,4 +1,4 @@
-"""The reference hook of docs/reference/stream-protocol.md on the SDK in Python."""
+"""The reference hook of docs/reference/checking-an-sdk.md on the SDK in Python."""
 
 import argparse
 import queue

@@ -4,7 +4,7 @@
 //	dialogues/*.yaml ─→ player ─ link ─→ the hook under test
 //	        results ←─ player ←─ link ←─┘
 //
-// The hook under test must be the reference hook of docs/reference/stream-protocol.md. The kit
+// The hook under test must be the reference hook of docs/reference/checking-an-sdk.md. The kit
 // dials the hook, or listens as a gateway for a hook that dials in. It shares no code with the
 // state machines of the engine and the SDKs: the dialogues have literal digests, and the package
 // has its own function for the digests of responses. It is not for the content of a hook's

@@ -1,4 +1,4 @@
-// Command golang is the reference hook of docs/reference/stream-protocol.md on the Go SDK.
+// Command golang is the reference hook of docs/reference/checking-an-sdk.md on the Go SDK.
 package main
 
 import (
