@@ -19,10 +19,10 @@ import (
 const modulePath = "github.com/hookloop/hookloop"
 
 // modules are the folders of the published Go modules, each after those that it requires.
-var modules = []string{"internal/protocol", "sdk/go", "."}
+var modules = []string{"gen", "internal/protocol", "sdk/go", "."}
 
 // packages are the folders that are published alone, and need a license of their own.
-var packages = []string{"internal/protocol", "sdk/go", "sdk/python", "sdk/typescript"}
+var packages = []string{"gen", "internal/protocol", "sdk/go", "sdk/python", "sdk/typescript"}
 
 // pathOf returns the path of the module in a folder.
 func pathOf(folder string) string {
