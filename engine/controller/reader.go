@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Reader reads the types that a controller declares, from the cache. A Request and its Runtime are
@@ -173,16 +172,18 @@ func listAs[T Object](a *access, t Type, options []ListOption) ([]T, error) {
 // Owned returns private copies of the objects that owner controls, in the order of namespace and
 // name.
 func Owned[T Object](r Reader, owner Object) ([]T, error) {
-	return ownedAs[T](r.reading(), TypeOf[T](), owner.GetUID())
+	return ownedAs[T](r.reading(), TypeOf[T](), ownerOf(owner))
 }
 
 // OwnedFor is Owned for a kind without a Go type.
 func OwnedFor(r Reader, gvk schema.GroupVersionKind, owner Object) ([]*unstructured.Unstructured, error) {
-	return ownedAs[*unstructured.Unstructured](r.reading(), TypeFor(gvk), owner.GetUID())
+	return ownedAs[*unstructured.Unstructured](r.reading(), TypeFor(gvk), ownerOf(owner))
 }
 
-func ownedAs[T Object](a *access, t Type, owner types.UID) ([]T, error) {
-	if owner == "" {
+func ownerOf(o Object) view.Owner { return view.Owner{UID: o.GetUID(), Namespace: o.GetNamespace()} }
+
+func ownedAs[T Object](a *access, t Type, owner view.Owner) ([]T, error) {
+	if owner.UID == "" {
 		return nil, fmt.Errorf("objects of type %s by their owner: the owner has no UID", t)
 	}
 	v, err := a.view(t, func(r object.Resource) { a.reads.owned(r, owner) })

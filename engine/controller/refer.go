@@ -88,7 +88,7 @@ func OwnedBy() Mapper {
 			}
 			var keys []Key
 			for _, o := range states(e) {
-				keys = append(keys, keysOf(v.OwnedBy(o.UID()))...)
+				keys = append(keys, keysOf(v.OwnedBy(view.OwnerOf(o)))...)
 			}
 			return keys, nil
 		}, nil

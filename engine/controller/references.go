@@ -10,7 +10,6 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Reference names an object of any type, in any version. It is comparable, so an Index can have it
@@ -91,7 +90,7 @@ func (s *reads) list(r object.Resource, namespace string, selector labels.Select
 	}
 }
 
-func (s *reads) owned(r object.Resource, owner types.UID) {
+func (s *reads) owned(r object.Resource, owner view.Owner) {
 	if s != nil {
 		s.recorder.Owned(r, owner)
 	}

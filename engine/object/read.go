@@ -32,9 +32,9 @@ type reader struct {
 	unusual bool
 	// lastApplied is the value of LastAppliedAnnotation if hasLastApplied is set. managedFields are nil if
 	// they have no fields of server-side apply.
-	lastApplied   []byte
-	hasLastApplied       bool
-	managedFields []byte
+	lastApplied    []byte
+	hasLastApplied bool
+	managedFields  []byte
 	// scratch is for texts that are put together.
 	scratch []byte
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/loop/mapper"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -51,7 +52,7 @@ func Example() {
 				if err != nil {
 					return loop.Result{}, err
 				}
-				fmt.Println(item.Key, "has", sets.OwnedBy(deployment.UID()).Len(), "ReplicaSets")
+				fmt.Println(item.Key, "has", sets.OwnedBy(view.OwnerOf(deployment)).Len(), "ReplicaSets")
 				return loop.Result{}, nil
 			}))
 		return c.Run(ctx)

@@ -56,7 +56,9 @@ func Build(ctx context.Context, source Source, root *object.Object, limit int) (
 
 // visit adds the edges of one object.
 func (b *builder) visit(ctx context.Context, o *object.Object) error {
-	owned := slices.Clone(b.source.OwnedBy(o.UID()))
+	// A namespaced object owns objects of its own namespace only, whatever their references say.
+	foreign := func(ref object.Ref) bool { return o.Namespace() != "" && ref.Namespace != o.Namespace() }
+	owned := slices.DeleteFunc(slices.Clone(b.source.OwnedBy(o.UID())), foreign)
 	slices.SortFunc(owned, compare)
 	if err := b.edges(ctx, o, Owns, owned); err != nil {
 		return err

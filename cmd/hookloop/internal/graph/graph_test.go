@@ -219,3 +219,17 @@ A a
 		t.Errorf("text (-want +got):\n%s", diff)
 	}
 }
+
+// TestGraphLeavesOutForgedObjects has an object of another namespace name the root as its owner.
+func TestGraphLeavesOutForgedObjects(t *testing.T) {
+	forged, err := object.Decode([]byte(`{"apiVersion":"x/v1","kind":"K","metadata":{"namespace":"evil","name":"forged",` +
+		`"uid":"forged","ownerReferences":[{"apiVersion":"x/v1","kind":"K","name":"root","uid":"root"}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := made(t, "K", "root", "", "")
+	g, err := graph.Build(context.Background(), cluster{root, made(t, "K", "own", "root", ""), forged}, root, 10)
+	if err != nil || len(g.Nodes) != 2 {
+		t.Errorf("Build = %d nodes, %v; want the root and its own object", len(g.Nodes), err)
+	}
+}

@@ -53,7 +53,9 @@ func statesOf(old, current *object.Object) []*object.Object {
 func (r *resource[K]) lookup(o *object.Object, add func(*reference[K])) {
 	add(r.references[target{kind: byName, namespace: o.Namespace(), value: o.Name()}])
 	if owner := o.ControllerRef(); owner != nil {
-		add(r.references[target{kind: owned, value: string(owner.UID)}])
+		uid := string(owner.UID)
+		add(r.references[target{kind: owned, namespace: o.Namespace(), value: uid}])
+		add(r.references[target{kind: owned, value: uid}]) // of a cluster-scoped owner
 	}
 	for _, ref := range r.selectors.Match(o.Namespace(), o.Labels()) {
 		add(ref)

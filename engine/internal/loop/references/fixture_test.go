@@ -79,9 +79,12 @@ func randomRead(t testing.TB, random *rand.Rand) read {
 	case 1:
 		return randomList(t, random, of, namespace)
 	case 2:
-		owner := types.UID(fmt.Sprint("u", random.IntN(3)))
+		owner := view.Owner{UID: types.UID(fmt.Sprint("u", random.IntN(3))), Namespace: namespace}
 		return read{of, func(r *Recorder[int]) { r.Owned(of, owner) },
-			func(o *object.Object) bool { return o.ControllerRef() != nil && o.ControllerRef().UID == owner }}
+			func(o *object.Object) bool {
+				ref := o.ControllerRef()
+				return ref != nil && ref.UID == owner.UID && owner.Reaches(o.Namespace())
+			}}
 	default:
 		i := []*view.Index{byNode, byColour}[random.IntN(2)]
 		value := fmt.Sprint("v", random.IntN(3))

@@ -4,7 +4,6 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Recorder records the reads of one reconcile of a key. Each method must be called before its read:
@@ -41,8 +40,8 @@ func (r *Recorder[K]) Selected(of object.Resource, namespace string, selector la
 }
 
 // Owned records a list of the objects that an owner controls.
-func (r *Recorder[K]) Owned(of object.Resource, owner types.UID) {
-	r.record(of, target{kind: owned, value: string(owner)}, nil)
+func (r *Recorder[K]) Owned(of object.Resource, owner view.Owner) {
+	r.record(of, target{kind: owned, namespace: owner.Namespace, value: string(owner.UID)}, nil)
 }
 
 // Indexed records a list of the objects for which an index has a value.

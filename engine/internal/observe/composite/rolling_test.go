@@ -12,6 +12,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
 	"github.com/hookloop/hookloop/engine/object"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -163,7 +164,7 @@ func TestRevisionThatIsBeingDeleted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := v.OwnedBy("u").Len(); n != 3 {
+	if n := v.OwnedBy(view.Owner{UID: "u"}).Len(); n != 3 {
 		t.Errorf("%d revisions are left in the cache, want 3", n)
 	}
 }

@@ -61,7 +61,7 @@ func (s *Shape) outputs(r view.Reader, parent *object.Object, part string) ([]vi
 		if err != nil {
 			return nil, err
 		}
-		lists[i] = v.By(byPart, partValue(parent.UID(), s.object.Name(), hashOf(part)))
+		lists[i] = v.By(byPart, partValue(parent.UID(), s.object.Name(), hashOf(part))).Within(view.OwnerOf(parent))
 	}
 	return lists, nil
 }
@@ -75,7 +75,7 @@ func (s *Shape) unmarked(r view.Reader, parent *object.Object) (object.Set, erro
 		if err != nil {
 			return object.Set{}, err
 		}
-		for o := range v.By(byPart, lostValue(parent.UID())).All() {
+		for o := range v.By(byPart, lostValue(parent.UID())).Within(view.OwnerOf(parent)).All() {
 			if name := readTags(o).controller; name == "" || name == s.object.Name() {
 				found = append(found, o)
 			}

@@ -10,7 +10,6 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/observe/parts"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/object"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Tracker returns the tracker of the parents: their numbers, and the rounds of all parts.
@@ -91,12 +90,16 @@ func (s *Shape) counting(resource int) mapper.Func[hook.Key] {
 }
 
 // outputOf returns the parent and the part of an output. It reports whether an object is one.
-func (s *Shape) outputOf(o *object.Object) (owner types.UID, part string, is bool) {
+func (s *Shape) outputOf(o *object.Object) (owner parts.Owner, part string, is bool) {
 	if o == nil || len(mapper.Owner(s.rules.Resource, mapper.Ref)(nil, o)) == 0 {
-		return "", "", false
+		return parts.Owner{}, "", false
 	}
 	part, is = s.partOf(o)
-	return o.ControllerRef().UID, part, is
+	owner.UID = o.ControllerRef().UID
+	if s.rules.Resource.Namespaced {
+		owner.Namespace = o.Namespace()
+	}
+	return owner, part, is
 }
 
 // mayHaveInput reports whether it is not known if a part has an input, because the API server does

@@ -203,7 +203,7 @@ func listParts(s *Shape, r view.Reader, parent *object.Object) (parts []string, 
 		if err != nil {
 			return nil, 0, err
 		}
-		for o := range v.OwnedBy(parent.UID()).All() {
+		for o := range v.OwnedBy(view.OwnerOf(parent)).All() {
 			if part, ok := s.partOf(o); ok && !known[part] && !s.mayHaveInput(part) {
 				without = append(without, part)
 				known[part] = true

@@ -125,7 +125,7 @@ func (w *cluster) step(t *testing.T, r *rand.Rand, tracker *Tracker) {
 	case 6:
 		if before, found := mine[out]; found {
 			delete(mine, out)
-			tracker.Output(before.resource, out, w.uid, before.part, false, nil)
+			tracker.Output(before.resource, out, Owner{UID: w.uid, Namespace: "shop"}, before.part, false, nil)
 		}
 	case 7: // the selector changes: inputs appear and vanish without events
 		for range 3 {
@@ -163,7 +163,7 @@ func (w *cluster) find(name string) func() (int, error) {
 
 func (w *cluster) report(tracker *Tracker, owner types.UID, ref object.Ref) {
 	o := w.outputs[owner][ref]
-	tracker.Output(o.resource, ref, owner, o.part, false, o.object)
+	tracker.Output(o.resource, ref, Owner{UID: owner, Namespace: "shop"}, o.part, false, o.object)
 }
 
 // TestCountsEqualAScan changes inputs, outputs, selectors and parents at random. After each step
@@ -201,11 +201,11 @@ func (w *cluster) end(t *testing.T, tracker *Tracker) {
 	tracker.Forget(hook.ParentKey(shop))
 	for owner, outputs := range w.outputs {
 		for ref, o := range outputs {
-			tracker.Output(o.resource, ref, owner, o.part, false, nil)
+			tracker.Output(o.resource, ref, Owner{UID: owner, Namespace: "shop"}, o.part, false, nil)
 		}
 	}
-	if len(tracker.byRef) > 0 || len(tracker.byUID) > 0 {
-		t.Fatalf("%d parents and %d owners are left of nothing", len(tracker.byRef), len(tracker.byUID))
+	if len(tracker.byRef) > 0 || len(tracker.byOwner) > 0 {
+		t.Fatalf("%d parents and %d owners are left of nothing", len(tracker.byRef), len(tracker.byOwner))
 	}
 }
 
@@ -237,7 +237,7 @@ func TestTrueConditions(t *testing.T) {
 func TestUndecided(t *testing.T) {
 	tracker, l, _ := newTracker()
 	r := rand.New(rand.NewPCG(1, 1))
-	tracker.Output(0, object.Ref{Name: "o"}, "u", "in", true, newOutput(t, r, "o"))
+	tracker.Output(0, object.Ref{Name: "o"}, Owner{UID: "u", Namespace: "shop"}, "in", true, newOutput(t, r, "o"))
 	none := (&cluster{}).list
 	for _, departing := range []bool{false, true} {
 		if err := tracker.Observe(hook.ParentKey(shop), State{UID: "u", Departing: departing}, false, none); err != nil {

@@ -74,18 +74,19 @@ func (t *Tracker) Observe(
 // known returns the parent with a key. If it has replaced another one of its name, that one is
 // forgotten.
 func (t *Tracker) known(key hook.Key, uid types.UID) *parent {
+	owner := Owner{UID: uid, Namespace: key.Parent.Namespace}
 	p := t.byRef[key.Parent]
-	if p != nil && p.uid != uid {
+	if p != nil && p.owner != owner {
 		t.forget(p)
 		p = nil
 	}
 	if p != nil {
 		return p
 	}
-	p = t.byUID[uid]
+	p = t.byOwner[owner]
 	if p == nil {
-		p = &parent{uid: uid, counts: newCounts(t.inputs, t.outputs)}
-		t.byUID[uid] = p
+		p = &parent{owner: owner, counts: newCounts(t.inputs, t.outputs)}
+		t.byOwner[owner] = p
 	}
 	p.key = key
 	t.byRef[key.Parent] = p

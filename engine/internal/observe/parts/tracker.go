@@ -36,15 +36,22 @@ type Tracker struct {
 	mu    sync.Mutex // guards the fields below, and everything that they hold
 	clock clock.PassiveClock
 	queue Queue
-	// byRef are the parents of the controller. byUID are the same ones, and owners of outputs that
-	// are no parents (yet).
-	byRef map[object.Ref]*parent
-	byUID map[types.UID]*parent
+	// byRef holds the parents of the controller. byOwner holds the same parents, and owners of
+	// outputs that are not known as parents (yet).
+	byRef   map[object.Ref]*parent
+	byOwner map[Owner]*parent
+}
+
+// Owner identifies the owner of outputs. Namespace is empty if parents are cluster-scoped. The UID
+// alone is not enough: anybody may write a reference with a UID of another namespace.
+type Owner struct {
+	UID       types.UID
+	Namespace string
 }
 
 // parent is one parent.
 type parent struct {
-	uid types.UID
+	owner Owner
 	// key is the parent's own key; the zero value for an owner of outputs that is no parent.
 	key hook.Key
 	counts
@@ -82,7 +89,7 @@ type State struct {
 func New(inputs, outputs int) *Tracker {
 	return &Tracker{
 		inputs: inputs, outputs: outputs, clock: clock.RealClock{}, queue: noQueue{},
-		byRef: map[object.Ref]*parent{}, byUID: map[types.UID]*parent{},
+		byRef: map[object.Ref]*parent{}, byOwner: map[Owner]*parent{},
 	}
 }
 
@@ -102,7 +109,7 @@ func (t *Tracker) Start(c clock.PassiveClock, q Queue) {
 
 // Output notes the state of an output after an event: o is nil if it no longer exists, or no longer
 // belongs to the owner. Undecided reports that it is not known whether the part has an input.
-func (t *Tracker) Output(resource int, ref object.Ref, owner types.UID, name string, undecided bool, o *object.Object) {
+func (t *Tracker) Output(resource int, ref object.Ref, owner Owner, name string, undecided bool, o *object.Object) {
 	id := outputID{resource, ref.Namespace, ref.Name}
 	var conditions []string
 	if o != nil {
@@ -110,13 +117,13 @@ func (t *Tracker) Output(resource int, ref object.Ref, owner types.UID, name str
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p := t.byUID[owner]
+	p := t.byOwner[owner]
 	if p == nil && o == nil {
 		return
 	}
 	if p == nil {
-		p = &parent{uid: owner, counts: newCounts(t.inputs, t.outputs)}
-		t.byUID[owner] = p
+		p = &parent{owner: owner, counts: newCounts(t.inputs, t.outputs)}
+		t.byOwner[owner] = p
 	}
 	if o == nil {
 		if of := p.removeOutput(id); of != nil {
@@ -211,7 +218,7 @@ func (t *Tracker) forget(p *parent) {
 			delete(p.parts, of.name)
 		}
 	}
-	*p = parent{uid: p.uid, counts: p.counts}
+	*p = parent{owner: p.owner, counts: p.counts}
 	t.dropUnknown(p)
 }
 
@@ -231,7 +238,7 @@ func (t *Tracker) dropIfEmpty(p *parent, of *part) {
 // dropUnknown drops an owner that is no parent and has no outputs.
 func (t *Tracker) dropUnknown(p *parent) {
 	if p.key == (hook.Key{}) && len(p.all) == 0 {
-		delete(t.byUID, p.uid)
+		delete(t.byOwner, p.owner)
 	}
 }
 

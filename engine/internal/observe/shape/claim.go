@@ -82,7 +82,7 @@ func (c *Claimer) Children(in Input, kinds []plan.ChildKind) (Claims, error) {
 		if err != nil {
 			return Claims{}, err
 		}
-		lists[i] = v.OwnedBy(c.Parent.UID())
+		lists[i] = v.OwnedBy(view.OwnerOf(c.Parent))
 		for _, o := range c.adoptable(v, c.Parent.Namespace(), c.Selector) {
 			adopted = append(adopted, o)
 			actions = append(actions, c.action(plan.Adopt, kind.Resource, o, "the parent's selector matches an orphan"))
@@ -113,7 +113,9 @@ func (c *Claimer) Revisions(
 	if err != nil {
 		return view.List{}, nil, err
 	}
-	revisions := v.OwnedBy(c.Parent.UID()).Where(func(o *object.Object) bool {
+	// A revision is always in this namespace, also that of a cluster-scoped parent.
+	owner := view.Owner{UID: c.Parent.UID(), Namespace: namespace}
+	revisions := v.OwnedBy(owner).Where(func(o *object.Object) bool {
 		return !o.Deleting() && c.classify(o, labels.Everything()) == owned
 	})
 	orphans := c.adoptable(v, namespace, c.Selector.Add(kind...))

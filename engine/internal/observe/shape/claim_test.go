@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/internal/watch/viewtest"
 	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/labels"
@@ -109,5 +110,44 @@ func TestRevisions(t *testing.T) {
 				t.Errorf("Revisions keeps %d and adopts %v, %v; want %v and %v", kept.Len(), adopt, err, test.kept, test.adopted)
 			}
 		})
+	}
+}
+
+// forged returns an object of another namespace that names the parent as its controller, with the
+// parent's UID, as anybody may write it who has rights in that namespace.
+func forged(t *testing.T, metadata string) *object.Object {
+	t.Helper()
+	return parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"forged","namespace":"evil",`+
+		`"uid":"f-uid","resourceVersion":"7"%s}}`, ours+metadata)
+}
+
+// TestForgedObjectsAreNobodysChildren has an object of another namespace claim to be a child, a
+// revision and an attachment of the parent.
+func TestForgedObjectsAreNobodysChildren(t *testing.T) {
+	c := Claimer{Parent: parent(t, ""), Selector: labels.SelectorFromSet(labels.Set{"app": "web"})}
+	reader := viewtest.NewReader(configMap(t, "c", 2, ours+matching), forged(t, matching))
+	if got := claimed(t, &c, reader, nil); len(got) != 1 {
+		t.Errorf("the parent claims %q, want its own child only", got)
+	}
+	kept, _, err := c.Revisions(Input{Reader: reader}, configMaps, "shop", nil)
+	if err != nil || kept.Len() != 1 {
+		t.Errorf("the parent keeps %d revisions, %v; want its own one", kept.Len(), err)
+	}
+	everything := func(*object.Object) bool { return true }
+	set, err := Owned(Input{Reader: reader}, c.Parent, []plan.ChildKind{{Resource: configMaps}}, everything)
+	if err != nil || set.Len() != 1 {
+		t.Errorf("the parent owns %d objects, %v; want its own one", set.Len(), err)
+	}
+}
+
+// TestForgedRevisionOfAClusterScopedParent keeps revisions of the namespace in which the engine
+// writes them, although a cluster-scoped parent may own objects of any namespace.
+func TestForgedRevisionOfAClusterScopedParent(t *testing.T) {
+	p := parse(t, `{"apiVersion":"v1","kind":"P","metadata":{"name":"p","uid":"p-uid"}}`)
+	c := Claimer{Parent: p, Selector: labels.SelectorFromSet(labels.Set{"app": "web"})}
+	reader := viewtest.NewReader(configMap(t, "r", 2, ours+matching), forged(t, matching))
+	kept, _, err := c.Revisions(Input{Reader: reader}, configMaps, "shop", nil)
+	if err != nil || kept.Len() != 1 {
+		t.Errorf("the parent keeps %d revisions, %v; want the one in shop", kept.Len(), err)
 	}
 }

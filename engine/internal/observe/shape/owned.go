@@ -22,7 +22,7 @@ func Owned(
 		if err != nil {
 			return view.Set{}, err
 		}
-		lists[i] = v.OwnedBy(parent.UID()).Where(belong)
+		lists[i] = v.OwnedBy(view.OwnerOf(parent)).Where(belong)
 	}
 	return view.SetOf(lists...), nil
 }

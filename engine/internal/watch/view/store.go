@@ -31,7 +31,7 @@ type Store struct {
 	mu sync.RWMutex // guards the fields below
 	// Invariant: every object of all is in exactly one of owned and orphaned.
 	all      table
-	owned    map[types.UID]*ownedSet
+	owned    map[types.UID]*dependents
 	orphaned labelIndex
 	// selectable has all objects; it is not made before its first read.
 	selectable labelIndex
@@ -43,7 +43,7 @@ type Store struct {
 
 // NewStore makes a Store that knows no objects: it gives a View after the first Replace.
 func NewStore(r object.Resource) *Store {
-	return &Store{resource: r, owned: map[types.UID]*ownedSet{}, orphaned: newLabelIndex()}
+	return &Store{resource: r, owned: map[types.UID]*dependents{}, orphaned: newLabelIndex()}
 }
 
 // View reads the store. The error is an *Error until the first Replace.
@@ -168,13 +168,13 @@ func (s *Store) replace(old, current *object.Object) {
 
 // own puts an object into its owner's set, or takes it out.
 func (s *Store) own(owner types.UID, key id, o *object.Object) {
-	f := s.owned[owner]
-	if f == nil {
-		f = &ownedSet{}
-		s.owned[owner] = f
+	d := s.owned[owner]
+	if d == nil {
+		d = &dependents{}
+		s.owned[owner] = d
 	}
-	f.set(key, o)
-	if f.empty() {
+	d.set(key, o)
+	if d.all.empty() {
 		delete(s.owned, owner)
 	}
 }
@@ -199,9 +199,9 @@ func (s *Store) get(key id) *object.Object {
 	return s.all.get(key)
 }
 
-func (s *Store) ownedBy(owner types.UID) []*object.Object {
+func (s *Store) ownedBy(owner Owner) []*object.Object {
 	s.mu.RLock()
-	f := s.owned[owner]
+	f := s.owned[owner.UID].of(owner)
 	if f == nil || f.fresh() {
 		defer s.mu.RUnlock()
 		return f.sortedOrNil()
@@ -209,11 +209,7 @@ func (s *Store) ownedBy(owner types.UID) []*object.Object {
 	s.mu.RUnlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f = s.owned[owner]
-	if f == nil {
-		return nil
-	}
-	return f.list()
+	return s.owned[owner.UID].of(owner).list()
 }
 
 func (s *Store) orphans(namespace string, selector labels.Selector) []*object.Object {

@@ -73,7 +73,7 @@ func agree(t *testing.T, s *Store) {
 		}
 	}
 	for _, uid := range []types.UID{"u", "v"} {
-		if got := len(s.ownedBy(uid)); got != owned[uid] {
+		if got := len(s.ownedBy(Owner{UID: uid})); got != owned[uid] {
 			t.Fatalf("%d objects are owned by %s, a scan finds %d", got, uid, owned[uid])
 		}
 	}
@@ -107,13 +107,13 @@ func listWithoutReaders(t *testing.T, kept, others int) {
 		if version >= kept {
 			s.Delete(thing(t, "ns", fmt.Sprint("n", version-kept), "u", version))
 		}
-		if got := len(s.owned["u"].changed); got > kept+others+maxChanged {
+		if got := len(s.owned["u"].all.changed); got > kept+others+maxChanged {
 			t.Fatalf("%d changes are remembered of %d objects", got, kept+others)
 		}
 		if version%200 > 197 { // twice consecutively: the second list is made of the first
 			want := []string{fmt.Sprint("n", version-2), fmt.Sprint("n", version-1), fmt.Sprint("n", version)}
 			var got []string
-			for _, o := range s.ownedBy("u")[others:] {
+			for _, o := range s.ownedBy(Owner{UID: "u"})[others:] {
 				got = append(got, o.Name())
 			}
 			if !slices.Equal(got, want) {
@@ -142,7 +142,7 @@ func BenchmarkOwnedBy(b *testing.B) {
 			s, _ := filled(b, n)
 			b.ReportAllocs()
 			for b.Loop() {
-				if v, err := s.View(); err != nil || v.OwnedBy("u7").Len() != 10 {
+				if v, err := s.View(); err != nil || v.OwnedBy(Owner{UID: "u7"}).Len() != 10 {
 					b.Fatal("not ten children")
 				}
 			}

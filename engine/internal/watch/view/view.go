@@ -22,7 +22,6 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Reader gives views of resources. The error is an *Error if the objects of the resource are not
@@ -95,9 +94,9 @@ func (v View) Named(namespace string, names ...string) List {
 	return l
 }
 
-// OwnedBy returns the objects with owner as their controller reference, in the order of namespace
-// and name.
-func (v View) OwnedBy(owner types.UID) List {
+// OwnedBy returns the objects that owner controls, sorted by namespace and name. An object of
+// another namespace than a namespaced owner's is not among them, whatever its reference says.
+func (v View) OwnedBy(owner Owner) List {
 	return List{resource: v.store.resource, objects: v.store.ownedBy(owner), sorted: true, known: true}
 }
 
@@ -177,6 +176,15 @@ func (l List) Where(keep func(*object.Object) bool) List {
 	}
 	l.objects = kept
 	return l
+}
+
+// Within returns the objects of the list that owner can own by their namespace. Use it for indexes
+// that contain the UID of an owner.
+func (l List) Within(owner Owner) List {
+	if owner.Namespace == "" {
+		return l
+	}
+	return l.Where(func(o *object.Object) bool { return owner.Reaches(o.Namespace()) })
 }
 
 // With returns a list with further objects of the resource.

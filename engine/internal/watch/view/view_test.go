@@ -49,7 +49,7 @@ func TestZeroViewPanics(t *testing.T) {
 	for name, read := range map[string]func(View){
 		"Resource": func(v View) { v.Resource() },
 		"Get":      func(v View) { v.Get("ns", "a") },
-		"OwnedBy":  func(v View) { v.OwnedBy("u") },
+		"OwnedBy":  func(v View) { v.OwnedBy(Owner{UID: "u"}) },
 		"Orphans":  func(v View) { v.Orphans("", labels.Everything()) },
 		"List":     func(v View) { v.List("") },
 		"AtLeast":  func(v View) { v.AtLeast("1") },
@@ -78,7 +78,7 @@ func TestListsCannotBeWrittenThrough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	owned := v.OwnedBy("u")
+	owned := v.OwnedBy(Owner{UID: "u"})
 	other := thing(t, "ns", "other", "", 1)
 	rest := owned.Where(func(o *object.Object) bool { return o.Name() != "a" })
 	more := rest.With(other)
@@ -90,7 +90,7 @@ func TestListsCannotBeWrittenThrough(t *testing.T) {
 		list List
 		want string
 	}{
-		"what is owned":     {v.OwnedBy("u"), "a b c"},
+		"what is owned":     {v.OwnedBy(Owner{UID: "u"}), "a b c"},
 		"what was owned":    {owned, "a b c"},
 		"without the first": {rest, "b c"},
 		"with another":      {more, "b c other"},
@@ -117,10 +117,10 @@ func TestSetsKnowForWhichKindsTheyAreComplete(t *testing.T) {
 	}{
 		"the zero set":              {Set{}, false, false, 0},
 		"a set made without a view": {Set{Set: object.NewSet(thing(t, "ns", "a", "u", 1))}, false, false, 1},
-		"a list and an unknown one": {SetOf(v.OwnedBy("u"), List{}), true, false, 1},
-		"an empty list":             {SetOf(v.OwnedBy("nobody")), true, false, 0},
-		"an unordered list":         {SetOf(v.List(""), v.OwnedBy("nobody")), true, false, 1},
-		"with one more":             {SetOf(v.OwnedBy("nobody")).With(thing(t, "ns", "b", "", 1)), true, false, 1},
+		"a list and an unknown one": {SetOf(v.OwnedBy(Owner{UID: "u"}), List{}), true, false, 1},
+		"an empty list":             {SetOf(v.OwnedBy(Owner{UID: "nobody"})), true, false, 0},
+		"an unordered list":         {SetOf(v.List(""), v.OwnedBy(Owner{UID: "nobody"})), true, false, 1},
+		"with one more":             {SetOf(v.OwnedBy(Owner{UID: "nobody"})).With(thing(t, "ns", "b", "", 1)), true, false, 1},
 	} {
 		if test.set.Complete(things.GVK) != test.things || test.set.Complete(others.GVK) != test.unknown ||
 			test.set.Len() != test.size {
