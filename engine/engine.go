@@ -220,7 +220,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	settings := supervisor.Config{
 		Cache: shared.Cache, Discovery: shared.Discovery, Events: shared.Events,
 		Openers: middleware.Openers(c.Openers, middleware.Config{
-			Tracer: shared.Tracer, Metrics: middleware.NewMetrics(registry),
+			Tracer: shared.Tracer, Metrics: middleware.NewMetrics(registry), Memory: c.Budget.Share(budget.Decoding),
 		}),
 		Writer: writer, Status: report.NewStatus(writer),
 		Recorder: metrics.NewRecorder(metrics.NewSyncs(registry, circuits), c.LastSyncs, shared.Clock.Now),

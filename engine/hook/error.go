@@ -27,6 +27,15 @@ const (
 	Rejected ErrorKind = "HookRejected"
 )
 
+// Known reports whether k is one of the constants of this package.
+func (k ErrorKind) Known() bool {
+	switch k {
+	case Unreachable, TimedOut, Failed, Invalid, Throttled, Rejected:
+		return true
+	}
+	return false
+}
+
 // ErrTooManyTriggers is the answer to a trigger that comes too soon after others.
 var ErrTooManyTriggers = errors.New("there were too many triggers, expected at most 10 a second after a burst of 50")
 

@@ -184,6 +184,8 @@ type Config struct {
 	Trigger TriggerFunc
 	// Observer may be nil.
 	Observer Observer
+	// Memory counts the memory of answers; use it by Reserve. It may be nil.
+	Memory Memory
 }
 
 // Trigger names parents to sync: something has changed that the engine does not watch.
@@ -233,13 +235,17 @@ type Source struct {
 // Lookup reads a Secret or ConfigMap (kind) live. A missing object is an API error (IsNotFound).
 type Lookup func(ctx context.Context, kind, namespace, name string) (*Source, error)
 
+// DefaultTimeout is how long a question may take if its transport sets no timeout.
+const DefaultTimeout = 10 * time.Second
+
 // Opened is a hook with the resources that it holds.
 type Opened struct {
 	Hook
 	// Address names where the hook is, for messages, spans and metric labels. It carries no
 	// credentials.
 	Address string
-	// Timeout is how long one question may take; 0 if the transport sets none.
+	// Timeout is how long one question may take. If it is 0, the engine ends the context of each
+	// question after DefaultTimeout.
 	Timeout time.Duration
 	// Forget drops the state of one part of a parent (Key.Part) or, if part is empty, of the parent
 	// and all its parts. It may be nil.

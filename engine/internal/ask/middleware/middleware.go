@@ -1,74 +1,61 @@
-// Package middleware wraps the hooks of all transports with the span `ask`, metrics and recovery
-// from panics.
+// Package middleware stands between the engine and the transports: it adds the span `ask` and
+// metrics to each question, and makes every transport keep the promises of package hook.
 //
-// It calls no hook itself and changes no question or answer. Wrapped hooks are safe for concurrent
-// use. Table tests with an in-memory span exporter and a metrics registry cover it.
+// The engine wraps all transports with it, its own and those that a program plugs in. A transport
+// that panics, returns nothing, returns too much or never returns so costs one question and not the
+// process; see [Openers]. The package calls no hook itself and changes no question and no valid
+// answer. Wrapped hooks are safe for concurrent use.
 package middleware
 
 import (
-	"context"
-	"errors"
-
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/panics"
+	"github.com/hookloop/hookloop/internal/budget"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// Config configure the wrappers. The zero value only recovers from panics.
+// Config configures the wrappers. The zero value only guards.
 type Config struct {
-	// Tracer creates the spans; nil disables them.
+	// Tracer creates the spans; nil creates none.
 	Tracer trace.Tracer
-	// Metrics count the calls; nil disables them.
+	// Metrics count the calls; nil counts none.
 	Metrics *Metrics
+	// Memory is the share of the memory budget from which hook.Config.Reserve takes the memory of
+	// answers; nil sets no limit.
+	Memory *budget.Share
 }
 
-// Openers wraps each hook that the given openers open.
+// Openers wraps each of the openers, and each hook that they open.
 func Openers(openers hook.Openers, s Config) hook.Openers {
 	wrapped := make(hook.Openers, len(openers))
 	for name, open := range openers {
-		wrapped[name] = func(settings hook.Config) (*hook.Opened, error) {
-			opened, err := open(settings)
+		wrapped[name] = func(config hook.Config) (*hook.Opened, error) {
+			config.Memory = memory{s.Memory}
+			opened, err := guardOpener(open, config)
 			if err != nil {
 				return nil, err
 			}
 			return &hook.Opened{
-				Hook:    s.wrap(opened, name, settings),
+				Hook:    s.wrap(opened, name, config),
 				Address: opened.Address,
 				Timeout: opened.Timeout,
-				Forget:  opened.Forget,
-				Close:   opened.Close,
+				Forget:  guardForget(opened.Forget, name),
+				Close:   guardClose(opened.Close, name),
 			}, nil
 		}
 	}
 	return wrapped
 }
 
-// wrap wraps a hook. The span is the outermost wrapper.
-func (s Config) wrap(opened *hook.Opened, transport string, settings hook.Config) hook.Hook {
-	h := withRecovery(opened.Hook, string(settings.Op)+" "+opened.Address)
+// wrap wraps a hook. The span is the outermost wrapper, and the guard the innermost.
+func (s Config) wrap(opened *hook.Opened, transport string, config hook.Config) hook.Hook {
+	h := newGuard(opened, string(config.Op)+" "+opened.Address)
 	if s.Metrics != nil {
-		h = s.Metrics.measure(h, settings, opened.Address)
+		h = s.Metrics.measure(h, config, opened.Address)
 	}
 	tracer := s.Tracer
 	if tracer == nil {
 		tracer = noop.NewTracerProvider().Tracer("")
 	}
-	return withSpan(h, tracer, attributes(transport, settings, opened.Address))
-}
-
-// withRecovery returns a panic of a transport as an error of the hook. The error is no
-// *panics.Error: its reason is Failed, not InternalError.
-func withRecovery(next hook.Hook, name string) hook.Hook {
-	return hook.Func(func(ctx context.Context, q *hook.Question) (answer *hook.Answer, err error) {
-		defer func() {
-			var panicked *panics.Error
-			if errors.As(err, &panicked) {
-				answer = nil
-				err = &hook.Error{Kind: hook.Failed, Hook: name, Err: errors.New(panicked.Error())}
-			}
-		}()
-		defer panics.Recover(ctx, &err, "panic in a hook's transport", "hook", name)
-		return next.Ask(ctx, q)
-	})
+	return withSpan(h, tracer, attributes(transport, config, opened.Address))
 }

@@ -30,23 +30,44 @@ func (statusError) Code() string  { return "503" }
 // wrap opens a hook that calls f, with all wrappers.
 func wrap(t *testing.T, s Config, f hook.Func) hook.Hook {
 	t.Helper()
-	openers := Openers(hook.Openers{"webhook": func(hook.Config) (*hook.Opened, error) {
+	return open(t, s, func(hook.Config) (*hook.Opened, error) {
 		return &hook.Opened{Hook: f, Address: "http://hello/sync"}, nil
-	}}, s)
-	opened, err := openers["webhook"](
-		hook.Config{ControllerKind: "CompositeController", ControllerName: "hello", Op: hook.Sync, Version: "v2"})
+	})
+}
+
+// open opens a hook with a transport, with all wrappers.
+func open(t *testing.T, s Config, opener hook.Opener) *hook.Opened {
+	t.Helper()
+	opened, err := tryOpen(s, opener)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return opened
 }
 
-// outcomes are the possible results of a call.
-var outcomes = map[string]struct {
+func tryOpen(s Config, opener hook.Opener) (*hook.Opened, error) {
+	return Openers(hook.Openers{"webhook": opener}, s)["webhook"](
+		hook.Config{ControllerKind: "CompositeController", ControllerName: "hello", Op: hook.Sync, Version: "v2"})
+}
+
+// outcome is a possible result of a call.
+type outcome struct {
 	f    hook.Func
 	kind string // error.type of the span
 	code string // label of the metric
-}{
+}
+
+// context returns the caller's context. The caller has given up if that is the outcome.
+func (o outcome) context(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	if o.kind == "Canceled" {
+		cancel()
+	}
+	return ctx
+}
+
+var outcomes = map[string]outcome{
 	"answer": {func(context.Context, *hook.Question) (*hook.Answer, error) { return &hook.Answer{}, nil }, "", "200"},
 	"status": {func(context.Context, *hook.Question) (*hook.Answer, error) {
 		return nil, &hook.Error{Kind: hook.Failed, Hook: "sync x", Err: statusError{}}
@@ -76,7 +97,7 @@ func TestEveryCallIsASpan(t *testing.T) {
 				inside = trace.SpanContextFromContext(ctx)
 				return o.f(ctx, q)
 			})
-			_, err := h.Ask(t.Context(), &hook.Question{Op: hook.Sync, Changed: hook.ChangedChild})
+			_, err := h.Ask(o.context(t), &hook.Question{Op: hook.Sync, Changed: hook.ChangedChild})
 			ended := spans.Ended()
 			if len(ended) != 1 || ended[0].Name() != "ask Sync" || ended[0].SpanKind() != trace.SpanKindClient {
 				t.Fatalf("got spans %v, want one client span ask", ended)
@@ -107,7 +128,7 @@ func TestEveryCallIsCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			registry := prometheus.NewPedanticRegistry()
 			h := wrap(t, Config{Metrics: NewMetrics(registry)}, o.f)
-			_, _ = h.Ask(t.Context(), &hook.Question{Op: hook.Sync, Changed: hook.ChangedChild})
+			_, _ = h.Ask(o.context(t), &hook.Question{Op: hook.Sync, Changed: hook.ChangedChild})
 			labels := `controller_name="hello",controller_type="CompositeController"`
 			want := `# HELP hookloop_hook_calls_total Calls of hooks, by controller, operation and the input that had ` +
 				`changed since the previous question.
