@@ -33,6 +33,8 @@ require github.com/hookloop/hookloop/sdk/go v0.0.0
 replace github.com/hookloop/hookloop/sdk/go => %[1]s/sdk/go
 
 replace github.com/hookloop/hookloop/internal/protocol => %[1]s/internal/protocol
+
+replace github.com/hookloop/hookloop/gen => %[1]s/gen
 `
 )
 
