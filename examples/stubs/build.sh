@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Generates the stubs with buf and compiles the hooks: build.sh LANGUAGE..., of ruby, java and cpp. The output is in
+# Generates the stubs with buf and compiles the hooks: build.sh LANGUAGE..., of ruby, java, cpp and go. The output is in
 # .cache/stubs of the repository, and is kept until a source, a library or this script changes.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -9,7 +9,7 @@ buf=${BUF:-$cache/bin/buf}
 # sources prints a hash of all that the output depends on: sources <language>
 sources() {
   {
-    find build.sh proto ../../proto ../../third_party "$1" -type f | LC_ALL=C sort | xargs sha256sum
+    find build.sh proto ../../proto ../../third_party ../../gen "$1" -type f | LC_ALL=C sort | xargs sha256sum
     dpkg-query -W protobuf-compiler protobuf-compiler-grpc ruby-grpc libgrpc-java 'libgrpc++-dev' 2>/dev/null || true
   } | sha256sum
 }
@@ -35,6 +35,9 @@ compile_cpp() {
   g++ -o "$1/hook" "$1"/*.o $(pkg-config --libs grpc++ protobuf openssl)
 }
 
+# compile_go builds a module that imports the stubs of the repository's module gen.
+compile_go() { go -C go build -o "$1/hook" .; }
+
 # compile_ruby has nothing to do: Ruby reads the generated files.
 compile_ruby() { :; }
 
@@ -45,7 +48,7 @@ for language in "$@"; do
   begun=$SECONDS
   rm -rf "$out"
   mkdir -p "$out/gen"
-  "$buf" generate --template "$language/buf.gen.yaml" -o "$out/gen"
+  [ ! -e "$language/buf.gen.yaml" ] || "$buf" generate --template "$language/buf.gen.yaml" -o "$out/gen"
   "compile_$language" "$out"
   echo "$hash" >"$out/sources"
   echo "  $language: built in $((SECONDS - begun)) s"

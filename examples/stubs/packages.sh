@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs missing Debian packages for the hooks of this folder: packages.sh [ruby] [java] [cpp]. Changes nothing
+# Installs missing Debian packages for the hooks of this folder: packages.sh [ruby] [java] [cpp] [go]. Changes nothing
 # if all of them are installed.
 set -euo pipefail
 packages=(protobuf-compiler protobuf-compiler-grpc)
@@ -10,7 +10,8 @@ for language in "${@:-ruby java cpp}"; do
       java) packages+=(default-jdk-headless protobuf-compiler-grpc-java-plugin libgrpc-java libprotobuf-java libgoogle-gson-java
         libnetty-java libnetty-tcnative-java libperfmark-java libguava-java libgeronimo-annotation-1.3-spec-java) ;;
       cpp) packages+=(g++ pkgconf libgrpc++-dev libprotobuf-dev libssl-dev nlohmann-json3-dev) ;;
-      *) echo "$language: expected ruby, java or cpp" >&2; exit 2 ;;
+      go) ;; # Go itself builds Hookloop
+      *) echo "$language: expected ruby, java, cpp or go" >&2; exit 2 ;;
     esac
   done
 done

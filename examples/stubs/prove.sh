@@ -4,7 +4,7 @@
 # are run. It needs `hookloop serve`, kubectl, buf, Go, gRPC for Python, and a Jaeger at JAEGER that takes spans at
 # JAEGER_OTLP. HOOKLOOP names the program, which is otherwise that of `make build`.
 languages=("$@")
-[ $# -gt 0 ] || languages=(ruby java cpp)
+[ $# -gt 0 ] || languages=(ruby java cpp go)
 source "$(dirname "$0")/../prove.bash"
 
 namespace=stubs # the names in the certificates end with it
