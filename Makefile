@@ -16,7 +16,7 @@ LINKS := tools/links/node_modules/.package-lock.json
 WEBSITE := examples/website/typescript/node_modules/.package-lock.json
 MODULE := github.com/hookloop/hookloop
 # The Go modules beside the main one that are tested and linted as it is.
-MODULES := gen internal/protocol sdk/go examples/exec-transport examples/hello-grpc tools tools/release
+MODULES := gen internal/protocol sdk/go examples/exec-transport examples/hello-grpc examples/stubs/go tools tools/release
 # The number of packages that are compiled and tested at a time.
 PARALLEL ?= 2
 # The same of integration packages. Each runs its own control plane, and waits for it often.
@@ -113,8 +113,8 @@ $(LINKS): tools/links/package-lock.json | system
 
 .PHONY: stubs
 stubs: $(BIN)/buf
-	@examples/stubs/packages.sh ruby java cpp
-	@examples/stubs/build.sh ruby java cpp
+	@examples/stubs/packages.sh ruby java cpp go
+	@examples/stubs/build.sh ruby java cpp go
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target (FUZZTIME=5000x: executions of each, or a duration: 10m)

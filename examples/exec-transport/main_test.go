@@ -24,7 +24,7 @@ func TestHooks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer opened.Close()
+			defer opened.Close() //nolint:errcheck // it returns no error
 			for who, greeting := range map[string]string{"Ada": "Hello, Ada!", `"\é`: `Hello, "\é!`} {
 				answer, err := opened.Ask(t.Context(), about(t, who))
 				if err != nil {

