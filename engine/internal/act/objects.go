@@ -40,15 +40,6 @@ type Write struct {
 	Propagation metav1.DeletionPropagation
 }
 
-// reasonKey is the context's key of the reason of a write.
-type reasonKey struct{}
-
-// WithReason returns a context in which Object's writes have a reason, in a few words, in their
-// spans. Write.Why goes before it.
-func WithReason(ctx context.Context, why string) context.Context {
-	return context.WithValue(ctx, reasonKey{}, why)
-}
-
 // Object carries out a write and returns the server's answer; nil after a delete. Unlike Do, it
 // creates an object if there is none to apply to, and never looks at the owner of an existing
 // object.
@@ -57,9 +48,6 @@ func WithReason(ctx context.Context, why string) context.Context {
 // key of the reconcile waits for the newer state of the object (package expectations). The
 // error about a Secret has no text of the API server, which may contain data.
 func (w *Writer) Object(ctx context.Context, o Write) (*object.Object, error) {
-	if o.Why == "" {
-		o.Why, _ = ctx.Value(reasonKey{}).(string)
-	}
 	subresource := ""
 	if o.Verb == PatchStatus {
 		subresource = statusOf(o.Resource)
