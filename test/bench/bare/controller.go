@@ -54,23 +54,19 @@ type controller struct {
 	settings
 	parents, configMaps string // paths
 	due                 chan *body
-	edited              chan edit
 
 	mu sync.Mutex // guards the fields below
 	// children are the observed ConfigMaps by owner and name.
 	children map[string]map[string]*body
 	// asked is what the hook was last asked about, by parent; a status does not count.
 	asked map[string]string
-	// answers are the last answers by the UID of the parent.
-	answers map[string]*known
 }
 
 func newController(api *client, s settings) *controller {
 	return &controller{
-		api: api, settings: s, due: make(chan *body, 1<<16), edited: make(chan edit, 1<<16),
+		api: api, settings: s, due: make(chan *body, 1<<16),
 		parents: fmt.Sprintf(crowds, s.namespace), configMaps: fmt.Sprintf(configMaps, s.namespace),
 		children: map[string]map[string]*body{}, asked: map[string]string{},
-		answers: map[string]*known{},
 	}
 }
 
@@ -84,10 +80,6 @@ func (c *controller) run(ctx context.Context) error {
 				select {
 				case parent := <-c.due:
 					if err := c.sync(ctx, parent); err != nil {
-						return err
-					}
-				case e := <-c.edited:
-					if err := c.repair(ctx, e); err != nil {
 						return err
 					}
 				case <-ctx.Done():
@@ -133,9 +125,6 @@ func (c *controller) child(e event) {
 		c.children[owner] = map[string]*body{}
 	}
 	c.children[owner][name] = e.Object
-	if last := c.answers[owner]; last.isEdit(e.Object) {
-		c.edited <- edit{last, e.Object}
-	}
 }
 
 // answer is the hook's answer.
@@ -159,9 +148,6 @@ func (c *controller) sync(ctx context.Context, parent *body) error {
 	}, &a)
 	if err != nil {
 		return err
-	}
-	if c.edits != "" {
-		c.remember(parent, nil, &a)
 	}
 	for _, child := range a.Children {
 		metadata, _ := child["metadata"].(object)

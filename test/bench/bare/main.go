@@ -24,14 +24,8 @@ func main() {
 	flag.StringVar(&s.kubeconfig, "kubeconfig", "", "the cluster")
 	flag.StringVar(&s.namespace, "namespace", "bench", "namespace of parents and children")
 	flag.StringVar(&s.hook, "hook", "", "URL of the webhook")
-	flag.StringVar(&s.edits, "edits", "", "reaction to an edit of a child: "+writeAgain+", or "+askAgain+
-		" before it is written; empty for none")
 	flag.IntVar(&s.workers, "workers", 10, "parents that are worked on at once")
 	flag.Parse()
-	if s.edits != "" && s.edits != writeAgain && s.edits != askAgain {
-		fmt.Fprintf(os.Stderr, "bare: --edits: %q; expected %s, %s or nothing\n", s.edits, writeAgain, askAgain)
-		os.Exit(2)
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	err := run(ctx, s)
 	stop()
@@ -44,7 +38,6 @@ func main() {
 type settings struct {
 	kubeconfig, namespace, hook string
 	workers                     int
-	edits                       string
 }
 
 func run(ctx context.Context, s settings) error {

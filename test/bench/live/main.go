@@ -39,15 +39,12 @@ func main() {
 
 // report holds all results of a run.
 type report struct {
-	CPUs  int     `json:"cpus"`
-	Drift []drift `json:"drift"`
-	// BareDrift is the edits of the bare clients.
-	BareDrift []drift   `json:"bareDrift,omitempty"`
-	Fleet     []fleet   `json:"fleet"`
-	Related   []related `json:"related,omitempty"`
-	Parts     []parts   `json:"parts,omitempty"`
-	Scale     []scale   `json:"scale,omitempty"`
-	Skipped   []skip    `json:"skipped,omitempty"`
+	CPUs    int     `json:"cpus"`
+	Drift   []drift `json:"drift"`
+	Fleet   []fleet `json:"fleet"`
+	Parts   []parts `json:"parts,omitempty"`
+	Scale   []scale `json:"scale,omitempty"`
+	Skipped []skip  `json:"skipped,omitempty"`
 }
 
 // skip is a workload that the engine refused to run.
@@ -64,9 +61,6 @@ func run(ctx context.Context, o options, out io.Writer, progress progressFunc) e
 			return err
 		}
 	}
-	if err := r.bareDrifts(ctx, o, progress); err != nil {
-		return err
-	}
 	for _, t := range o.transports {
 		err := r.measure(ctx, o, t, progress)
 		var refused *refusal
@@ -78,34 +72,12 @@ func run(ctx context.Context, o options, out io.Writer, progress progressFunc) e
 			return fmt.Errorf("%s: %w", t, err)
 		}
 	}
-	if o.svg != "" {
-		if err := r.pictures(o.svg); err != nil {
-			return err
-		}
-	}
 	if !o.json {
 		return r.tables(out)
 	}
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(r)
-}
-
-// bareDrifts measures the edits of the bare clients. The one that does not ask costs the same for
-// any number of children.
-func (r *report) bareDrifts(ctx context.Context, o options, progress progressFunc) error {
-	sizes := map[transport][]int{writer: o.children[:min(1, len(o.children))], bare: o.children}
-	for _, t := range []transport{writer, bare} {
-		for _, n := range sizes[t] {
-			progress("● %s: one parent with %d children", t, n)
-			err := play(ctx, o, t, fmt.Sprintf("drift-%d", n), progress, &r.BareDrift,
-				func(s *stage) (drift, error) { return s.bareDrift(ctx, n) })
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // measure runs all workloads over one transport.
@@ -130,28 +102,10 @@ func (r *report) measure(ctx context.Context, o options, t transport, progress p
 			return err
 		}
 	}
-	if o.relations > 0 {
-		if err := r.related(ctx, o, t, progress); err != nil {
-			return err
-		}
-	}
 	if o.parents == 0 {
 		return nil
 	}
 	return r.fleet(ctx, o, t, progress)
-}
-
-// related measures parents with related objects over one transport.
-func (r *report) related(ctx context.Context, o options, t transport, progress progressFunc) error {
-	for _, n := range relatedChildren {
-		progress("● %s: %d parents with a related object and children: %d", t, o.relations, n)
-		err := play(ctx, o, t, fmt.Sprintf("related-%d", n), progress, &r.Related,
-			func(s *stage) (related, error) { return s.related(ctx, n) })
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // fleet measures many parents over one transport.

@@ -19,8 +19,6 @@ const (
 	stream  transport = "stream"
 	// bare is the webhook again, asked by a client without an engine.
 	bare transport = "bare client"
-	// writer is the bare client without a question after an edit: it writes what the hook wanted last.
-	writer transport = "bare client, no question"
 )
 
 // options holds the measurements to make.
@@ -32,8 +30,6 @@ type options struct {
 	parents  int
 	// inputs are the sizes of the workload of a MapController.
 	inputs []int
-	// relations is the number of parents with a related object each; 0 for none.
-	relations int
 	// scale measures parents with perLarge children each, and nothing else.
 	scale bool
 	// rounds is the number of edited children, and idle the number of touches of the parent with many
@@ -44,8 +40,6 @@ type options struct {
 	json  bool
 	// gzip reports that the webhook accepts compressed requests.
 	gzip bool
-	// svg is a folder for pictures; empty for none.
-	svg string
 	// profile is a folder for CPU profiles of the engine; empty for none.
 	profile string
 	// hook and bare are the paths of the programs of the hook and of the bare client.
@@ -61,7 +55,6 @@ func parse(args []string) (options, error) {
 	inputs := flags.String("inputs", "100,10000",
 		"numbers of inputs of one parent of a MapController, each measured on its own; empty for none")
 	flags.IntVar(&o.parents, "parents", 300, "parents with 3 children that appear together; 0 for none")
-	flags.IntVar(&o.relations, "related", 1000, "parents with a related object each that appear together; 0 for none")
 	flags.BoolVar(&o.scale, "scale", false, fmt.Sprintf(
 		"measure only -parents (%d) parents with %d children each, by webhook unless -transports names others: "+
 			"events at several sizes, memory, a restart, and a failover", scaleParents, perLarge))
@@ -70,7 +63,6 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.bytes, "bytes", 900, "length of a child's data")
 	flags.BoolVar(&o.gzip, "gzip", false, "the webhook accepts requests that are compressed by gzip")
 	flags.BoolVar(&o.json, "json", false, "print JSON instead of tables")
-	flags.StringVar(&o.svg, "svg", "", "folder for the curves as SVG files")
 	flags.StringVar(&o.profile, "profile", "",
 		"folder for CPU profiles: of the engine under each workload, taken after the measurement, and of the hook")
 	flags.StringVar(&o.hook, "hook", serve.Program("bench-hook"), "the hook's program")
@@ -83,7 +75,8 @@ func parse(args []string) (options, error) {
 	}
 	if o.scale {
 		o.onlyScale(flags, transports)
-		*children, *inputs, o.relations = "", "", 0
+		*children = ""
+		*inputs = ""
 	}
 	var err error
 	o.transports, err = parseTransports(*transports)
@@ -150,8 +143,7 @@ func (o options) check() error {
 	for _, n := range []struct {
 		name       string
 		value, min int
-	}{{"parents", o.parents, 0}, {"related", o.relations, 0},
-		{"rounds", o.rounds, 1}, {"idle", o.idle, 1}, {"bytes", o.bytes, 0}} {
+	}{{"parents", o.parents, 0}, {"rounds", o.rounds, 1}, {"idle", o.idle, 1}, {"bytes", o.bytes, 0}} {
 		if n.value < n.min {
 			return fmt.Errorf("-%s: %d; expected %d or more", n.name, n.value, n.min)
 		}

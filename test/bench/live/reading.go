@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -19,29 +18,24 @@ type cost struct {
 	Wall      time.Duration `json:"wallNs"`
 	EngineCPU time.Duration `json:"engineCPUNs"`
 	HookCPU   time.Duration `json:"hookCPUNs"`
-	// Collections is the number of the engine's garbage collections, Allocated the bytes of its
-	// allocations.
-	Collections int   `json:"collections"`
-	Allocated   int64 `json:"allocatedBytes"`
+	// Collections is the number of the engine's garbage collections.
+	Collections int `json:"collections"`
 	// EngineKernel is the kernel's part of EngineCPU, and EngineWaits is the number of times that a
 	// thread of the engine has waited (meter.Threads).
 	EngineKernel time.Duration `json:"engineKernelNs"`
 	EngineWaits  int           `json:"engineWaits"`
-	// AllCPU is the CPU time of all processes: also of the API server, etcd and the benchmark.
-	AllCPU time.Duration `json:"allCPUNs"`
 	// Sent and Received are bytes from the engine to the hook and back.
 	Sent     int64 `json:"sentBytes"`
 	Received int64 `json:"receivedBytes"`
-	// Syncs are by result, Calls of the hook by code, all calls of hooks by operation and, as Changed,
-	// by the input that had changed, Requests to the API server by method, and Writes by verb and
+	// Syncs are by result, Calls of the hook by code, and all calls of hooks, as Changed, by the input
+	// that had changed, Requests to the API server by method, and Writes by verb and
 	// resource. The engine counts the requests; watches count when they begin. The API server's audit
 	// log counts the writes.
-	Syncs      map[string]int `json:"syncs"`
-	Calls      map[string]int `json:"hookCalls"`
-	Changed    map[string]int `json:"hookCallsByInput"`
-	Operations map[string]int `json:"hookCallsByOperation"`
-	Requests   map[string]int `json:"apiRequests"`
-	Writes     map[string]int `json:"apiWrites"`
+	Syncs    map[string]int `json:"syncs"`
+	Calls    map[string]int `json:"hookCalls"`
+	Changed  map[string]int `json:"hookCallsByInput"`
+	Requests map[string]int `json:"apiRequests"`
+	Writes   map[string]int `json:"apiWrites"`
 }
 
 // reading is the state of all counters.
@@ -49,7 +43,6 @@ type reading struct {
 	at           time.Time
 	engine, hook time.Duration
 	threads      meter.Threads // of the engine
-	others       time.Duration // the control plane and the benchmark
 	wire         wire.Count
 	samples      meter.Samples
 	audit        cluster.Mark
@@ -66,10 +59,6 @@ func (s *stage) begin(ctx context.Context) (*reading, error) {
 		return nil, err
 	}
 	r := &reading{samples: samples, audit: audit}
-	r.others, err = s.othersCPU()
-	if err != nil {
-		return nil, err
-	}
 	return r, s.processes(r)
 }
 
@@ -80,10 +69,6 @@ func (s *stage) end(ctx context.Context, since *reading, until time.Time) (cost,
 		return cost{}, err
 	}
 	var err error
-	now.others, err = s.othersCPU()
-	if err != nil {
-		return cost{}, err
-	}
 	now.samples, err = s.scrape(ctx)
 	if err != nil {
 		return cost{}, err
@@ -97,19 +82,16 @@ func (s *stage) end(ctx context.Context, since *reading, until time.Time) (cost,
 	grown := func(name string) float64 { return now.samples.Sum(name) - since.samples.Sum(name) }
 	return cost{
 		Collections:  int(grown("go_gc_duration_seconds_count")),
-		Allocated:    int64(grown("go_memstats_alloc_bytes_total")),
 		Wall:         until.Sub(since.at),
 		EngineCPU:    now.engine - since.engine,
 		HookCPU:      now.hook - since.hook,
 		EngineKernel: now.threads.Kernel - since.threads.Kernel,
 		EngineWaits:  now.threads.Waits - since.threads.Waits,
-		AllCPU:       now.engine + now.hook + now.others - since.engine - since.hook - since.others,
 		Sent:         passed.Sent,
 		Received:     passed.Received,
 		Syncs:        by("hookloop_sync_duration_seconds_count", "result"),
 		Calls:        by(s.calls(), "code"),
 		Changed:      by("hookloop_hook_calls_total", "input"),
-		Operations:   by("hookloop_hook_calls_total", "operation"),
 		Requests:     by("rest_client_requests_total", "method"),
 		Writes:       writes,
 	}, nil
@@ -164,19 +146,6 @@ func (s *stage) processes(r *reading) (err error) {
 	r.engine = r.threads.CPU
 	r.hook, err = meter.CPU(s.hooks.PID())
 	return err
-}
-
-// othersCPU returns the CPU time of the control plane and of the benchmark itself.
-func (s *stage) othersCPU() (time.Duration, error) {
-	var sum time.Duration
-	for _, pid := range []int{os.Getpid(), s.cluster.Etcd.PID(), s.cluster.APIServer.PID()} {
-		cpu, err := meter.CPU(pid)
-		if err != nil {
-			return 0, err
-		}
-		sum += cpu
-	}
-	return sum, nil
 }
 
 func (s *stage) scrape(ctx context.Context) (meter.Samples, error) {

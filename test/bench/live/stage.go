@@ -49,19 +49,13 @@ type stage struct {
 	engine  *serve.Engine
 	// alone is the bare client that takes the engine's place; nil if the engine is measured.
 	alone *proc.Process
-	// edits is the bare client's reaction to edits: its flag.
-	edits string
 	// pprof is the address of the engine's profiles.
 	pprof string
 
 	client *dynamic.DynamicClient
 	typed  *kubernetes.Clientset
-	// floors are the rates of a bare client so far, and floorCPU the CPU times of all processes for
-	// one object.
-	floors   []float64
-	floorCPU []time.Duration
-	// bareRuns is the number of floors that were measured.
-	bareRuns int
+	// floors are the rates of a bare client so far, in objects per second.
+	floors []float64
 }
 
 // open starts the control plane and the other requirements of the workloads, except the engine. If
@@ -118,7 +112,6 @@ func (s *stage) startEngine(ctx context.Context) (err error) {
 	if s.isBare() {
 		s.alone, err = proc.Start(proc.Spec{Name: "bench-bare", Path: s.bare, Args: []string{
 			"--kubeconfig", s.cluster.Kubeconfig(), "--namespace", namespace, "--hook", "http://" + s.proxy.Address(),
-			"--edits=" + s.edits,
 		}})
 		return err
 	}
@@ -127,7 +120,7 @@ func (s *stage) startEngine(ctx context.Context) (err error) {
 }
 
 // isBare reports whether a bare client takes the engine's place.
-func (s *stage) isBare() bool { return s.transport == bare || s.transport == writer }
+func (s *stage) isBare() bool { return s.transport == bare }
 
 // serve starts an engine with further flags. Profiles are its own from then on.
 func (s *stage) serve(ctx context.Context, flags ...string) (*serve.Engine, error) {

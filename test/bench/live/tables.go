@@ -39,8 +39,8 @@ func line(b *strings.Builder, cells []string) { fmt.Fprintf(b, "| %s |\n", strin
 // tables prints the report.
 func (r *report) tables(out io.Writer) error {
 	all := []*table{
-		r.driftTable(), r.ratesTable(), r.buildTable(), r.fleetTable(), r.idleTable(), r.partsTable(), r.roundsTable(),
-		r.buildCPUTable(), r.relatedTable(), r.scaleTable(), r.startTable(), r.failoverTable(), r.memoryTable(),
+		r.driftTable(), r.buildTable(), r.fleetTable(), r.idleTable(), r.partsTable(), r.roundsTable(), r.scaleTable(),
+		r.startTable(), r.failoverTable(), r.memoryTable(),
 		r.countedTable(),
 	}
 	for _, t := range all {
@@ -106,8 +106,8 @@ func (r *report) driftTable() *table {
 
 func (r *report) buildTable() *table {
 	t := &table{
-		title: "**build**: all children of one parent are created; the floors are a bare client with 64 goroutines " +
-			"that creates plain ConfigMaps, and that makes the same writes, in the same run",
+		title: "**build**: all children of one parent are created; the floor is a bare client with 64 goroutines " +
+			"that creates plain ConfigMaps in the same run",
 		columns: []string{
 			"transport",
 			"children",
@@ -115,8 +115,6 @@ func (r *report) buildTable() *table {
 			"creates/s",
 			"floor/s",
 			"of the floor",
-			"same writes/s",
-			"of the same writes",
 			"engine CPU",
 			"hook CPU",
 			"to the hook",
@@ -131,38 +129,9 @@ func (r *report) buildTable() *table {
 		c := d.Converge
 		speed := float64(d.Children) / c.Wall.Seconds()
 		t.add(string(d.Transport), fmt.Sprint(d.Children), ms(c.Wall), fmt.Sprintf("%.0f", speed),
-			fmt.Sprintf("%.0f", d.Floor), fmt.Sprintf("%.2f", speed/d.Floor), fmt.Sprintf("%.0f", d.Same),
-			fmt.Sprintf("%.2f", speed/d.Same), ms(c.EngineCPU), ms(c.HookCPU),
+			fmt.Sprintf("%.0f", d.Floor), fmt.Sprintf("%.2f", speed/d.Floor), ms(c.EngineCPU), ms(c.HookCPU),
 			size(c.Sent), size(c.Received), fmt.Sprint(sum(c.Syncs)), fmt.Sprint(sum(c.Calls)),
 			fmt.Sprint(sum(c.Requests)), ms(d.Settle.EngineCPU))
-	}
-	return t
-}
-
-// buildCPUTable has the CPU times of a build for one child or output. They depend less on what else
-// runs on the machine than the walls.
-func (r *report) buildCPUTable() *table {
-	t := &table{
-		title: "**build, by CPU**: the time of all processes for one child or output; the floors are those of a bare " +
-			"client that creates ConfigMaps, and that creates the same objects with the same watches",
-		columns: []string{
-			"transport", "workload", "engine", "hook", "API server, etcd and benchmark", "all", "floor", "of the floor",
-			"floor of the same writes", "of that floor",
-		},
-	}
-	add := func(of transport, workload string, n int, c cost, f buildFloors) {
-		all := each(c.AllCPU, n)
-		engine := each(c.EngineCPU, n)
-		hook := each(c.HookCPU, n)
-		share := func(floor time.Duration) string { return fmt.Sprintf("%.2f", floor.Seconds()/all.Seconds()) }
-		t.add(string(of), fmt.Sprintf(workload, n), ms(engine), ms(hook), ms(all-engine-hook), ms(all),
-			ms(f.FloorCPU), share(f.FloorCPU), ms(f.SameCPU), share(f.SameCPU))
-	}
-	for _, d := range r.Drift {
-		add(d.Transport, "%d children", d.Children, d.Converge, d.buildFloors)
-	}
-	for _, p := range r.Parts {
-		add(p.Transport, "%d inputs", p.Inputs, p.Build, p.buildFloors)
 	}
 	return t
 }
@@ -283,9 +252,6 @@ func (r *report) memoryTable() *table {
 	for _, f := range r.Fleet {
 		add(f.Transport, fmt.Sprintf("%d parents", f.Parents), f.memory)
 	}
-	for _, w := range r.Related {
-		add(w.Transport, fmt.Sprintf("related, %d parents × %d", w.Parents, w.Children), w.memory)
-	}
 	for _, one := range r.Scale {
 		for _, z := range one.Sizes {
 			add(one.Transport, fmt.Sprintf("%d objects", z.Objects), z.memory)
@@ -318,10 +284,6 @@ func (r *report) countedTable() *table {
 		add(p.Transport, "build"+of+", until rest", p.Settle)
 		add(p.Transport, fmt.Sprintf("edit%s, %d edits", of, p.Rounds), p.Edit)
 		add(p.Transport, "change"+of, p.Change)
-	}
-	for _, w := range r.Related {
-		add(w.Transport, fmt.Sprintf("related build %d × %d", w.Parents, w.Children), w.Build)
-		add(w.Transport, fmt.Sprintf("related touch %d × %d", w.Parents, w.Children), w.Touch)
 	}
 	for _, one := range r.Scale {
 		for _, z := range one.Sizes {
