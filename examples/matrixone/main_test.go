@@ -27,7 +27,7 @@ func start(t *testing.T) *controllertest.Env {
 		t.Fatal(err)
 	}
 	var crds []*apiextensionsv1.CustomResourceDefinition
-	for _, document := range bytes.Split(data, []byte("\n---\n")) {
+	for document := range bytes.SplitSeq(data, []byte("\n---\n")) {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := yaml.Unmarshal(document, crd); err != nil {
 			t.Fatal(err)

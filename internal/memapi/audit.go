@@ -2,6 +2,7 @@ package memapi
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -134,8 +135,6 @@ func (s *Server) Counts() map[Count]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make(map[Count]int, len(s.audit.counts))
-	for k, n := range s.audit.counts {
-		out[k] = n
-	}
+	maps.Copy(out, s.audit.counts)
 	return out
 }

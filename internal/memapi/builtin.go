@@ -20,7 +20,7 @@ var (
 // words returns the set of the words of a text.
 func words(text string) map[string]bool {
 	set := map[string]bool{}
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		set[word] = true
 	}
 	return set

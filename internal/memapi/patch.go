@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -72,10 +73,8 @@ func (q *request) acceptPatch(kind types.PatchType) error {
 		accepted = append(accepted, string(types.StrategicMergePatchType))
 	}
 	accepted = append(accepted, string(types.ApplyYAMLPatchType))
-	for _, a := range accepted {
-		if string(kind) == a {
-			return nil
-		}
+	if slices.Contains(accepted, string(kind)) {
+		return nil
 	}
 	return errMediaType(accepted...)
 }

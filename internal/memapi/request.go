@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,10 +49,8 @@ var infos = apirequest.RequestInfoFactory{
 
 // AddWarning implements warning.Recorder.
 func (q *request) AddWarning(_, text string) {
-	for _, w := range q.warnings {
-		if w == text {
-			return
-		}
+	if slices.Contains(q.warnings, text) {
+		return
 	}
 	q.warnings = append(q.warnings, text)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 
@@ -77,9 +78,7 @@ func (s *Server) prepared(ctx context.Context, r *resource, u *unstructured.Unst
 	}
 	own, _ := u.Object["metadata"].(map[string]any)
 	if metadata, ok := created.Object["metadata"].(map[string]any); ok {
-		for name, value := range own {
-			metadata[name] = value
-		}
+		maps.Copy(metadata, own)
 	}
 	if status, ok := u.Object["status"]; ok {
 		created.Object["status"] = status

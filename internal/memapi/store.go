@@ -3,6 +3,7 @@ package memapi
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -82,9 +83,7 @@ func (c *collection) at(version uint64) (map[key]*stored, bool) {
 		return c.objects, true
 	}
 	past := make(map[key]*stored, len(c.objects))
-	for k, o := range c.objects {
-		past[k] = o
-	}
+	maps.Copy(past, c.objects)
 	for _, e := range slices.Backward(c.events) {
 		if e.version <= version {
 			break

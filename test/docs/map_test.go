@@ -63,7 +63,7 @@ func tracked(t *testing.T, patterns ...string) []string {
 		t.Fatalf("%s: %v", list, err)
 	}
 	var names []string
-	for _, name := range strings.Fields(string(out)) {
+	for name := range strings.FieldsSeq(string(out)) {
 		if _, err := os.Lstat(filepath.Join(cluster.Root(), name)); err == nil {
 			names = append(names, name)
 		}

@@ -82,10 +82,8 @@ func (b *blast) atOnce(times int, do func(i int) error, want ...codes.Code) {
 				err = do(i)
 			}
 			got := status.Code(err)
-			for _, code := range want {
-				if got == code {
-					return
-				}
+			if slices.Contains(want, got) {
+				return
 			}
 			b.Errorf("call %d: got %s, want one of %v", i, got, want)
 		})

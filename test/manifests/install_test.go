@@ -193,7 +193,7 @@ func stop(t *testing.T, engine *serve.Engine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range strings.Split(metrics, "\n") {
+	for line := range strings.SplitSeq(metrics, "\n") {
 		if strings.HasPrefix(line, "rest_client_requests_total") && strings.Contains(line, `code="403"`) {
 			t.Errorf("the API server has refused something: %s", line)
 		}
@@ -207,7 +207,7 @@ func stop(t *testing.T, engine *serve.Engine) {
 // requests.
 func checkRefusals(t *testing.T, k *kit.Kit, engine *serve.Engine, since cluster.Mark) {
 	t.Helper()
-	for _, line := range strings.Split(engine.Output(), "\n") {
+	for line := range strings.SplitSeq(engine.Output(), "\n") {
 		if strings.Contains(strings.ToLower(line), "forbidden") {
 			t.Errorf("the log has: %s", line)
 		}

@@ -82,7 +82,7 @@ func define(t *testing.T, configs ...*rest.Config) {
 	t.Helper()
 	for _, config := range configs {
 		p := newPlayer(t, config, "default")
-		for _, body := range strings.Split(crds, "\n---\n") {
+		for body := range strings.SplitSeq(crds, "\n---\n") {
 			create := step{do: "POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions", body: body}
 			if a := p.play(create); a.Code != 201 {
 				t.Fatalf("CustomResourceDefinition: %s", a.text())

@@ -112,7 +112,7 @@ func (r *release) requireVersion(ctx context.Context) error {
 	for _, folder := range modules {
 		published[folder] = true
 	}
-	for _, name := range strings.Split(files, "\n") {
+	for name := range strings.SplitSeq(files, "\n") {
 		path := filepath.Join(r.repository, name)
 		data, err := os.ReadFile(path) //nolint:gosec // a file of the clone
 		if err != nil {

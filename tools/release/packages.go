@@ -19,7 +19,7 @@ const platforms = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64"
 // parseTargets reads a list such as "linux/amd64,darwin/arm64".
 func parseTargets(list string) ([]target, error) {
 	var targets []target
-	for _, platform := range strings.Split(list, ",") {
+	for platform := range strings.SplitSeq(list, ",") {
 		if !slices.Contains(strings.Split(platforms, ","), platform) {
 			return nil, fmt.Errorf("-platforms: got %q, expected some of %s", platform, platforms)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hookloop/hookloop/test/bench/meter"
@@ -149,10 +150,8 @@ func (s *stage) writes(since cluster.Mark, user string, resources ...string) (ac
 
 // concerns reports whether a write is one of the resources; of none, if it is any.
 func concerns(w cluster.Write, resources []string) bool {
-	for _, resource := range resources {
-		if w.Resource == resource {
-			return true
-		}
+	if slices.Contains(resources, w.Resource) {
+		return true
 	}
 	return len(resources) == 0
 }

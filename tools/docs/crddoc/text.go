@@ -151,7 +151,7 @@ const width = 110
 func fold(text string) string {
 	var b strings.Builder
 	column := 0
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		switch {
 		case column == 0:
 		case column+1+len(word) > width:

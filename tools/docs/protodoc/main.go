@@ -249,7 +249,7 @@ const width = 110
 func (p *page) paragraphs(text string) {
 	for paragraph := range strings.SplitSeq(text, "\n\n") {
 		column := 0
-		for _, word := range strings.Fields(paragraph) {
+		for word := range strings.FieldsSeq(paragraph) {
 			if column > 0 && column+1+len(word) > width {
 				p.WriteString("\n")
 				column = 0
