@@ -3,6 +3,7 @@
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
+COPY gen/go.mod gen/go.sum gen/
 COPY internal/protocol/go.mod internal/protocol/go.sum internal/protocol/
 COPY sdk/go/go.mod sdk/go/go.sum sdk/go/
 RUN go mod download
