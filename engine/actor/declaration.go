@@ -89,12 +89,18 @@ func (d *Declaration[T]) Controller(configure func(*controller.Controller[T])) *
 	return d
 }
 
+// declared is a declaration as the engine uses it.
+type declared[T Object] struct{ *Declaration[T] }
+
+// Declared implements [controller.Declared].
+func (d *Declaration[T]) Declared() host.Declared { return declared[T]{d} }
+
 // Link implements host.Linker: it returns a declaration that knows the actors with objects that
 // depend on its own. The error names circles between types.
-func (d *Declaration[T]) Link(all []host.Declared) (host.Declared, error) {
+func (d declared[T]) Link(all []host.Declared) (host.Declared, error) {
 	types := map[string]string{}
 	edges := map[string][]string{}
-	linked := *d
+	linked := *d.Declaration
 	for _, other := range all {
 		p, ok := other.(peer)
 		if !ok {
@@ -124,7 +130,7 @@ func (d *Declaration[T]) Link(all []host.Declared) (host.Declared, error) {
 		}
 		return nil, fmt.Errorf("actor %q: dependencies of types form a circle: %s", d.name, strings.Join(circle, " → "))
 	}
-	return &linked, nil
+	return declared[T]{&linked}, nil
 }
 
 // maxTypes bounds the types in a graph of dependencies.
@@ -232,12 +238,12 @@ func holdsConditions(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice
 }
 
-// Kinds implements controller.Declared.
-func (d *Declaration[T]) Kinds(scheme *runtime.Scheme) ([]schema.GroupVersionKind, error) {
+// Kinds implements host.Declared.
+func (d declared[T]) Kinds(scheme *runtime.Scheme) ([]schema.GroupVersionKind, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	all, err := d.controller(&reconciler[T]{}, func(Type) bool { return true }).Kinds(scheme)
+	all, err := d.controller(&reconciler[T]{}, func(Type) bool { return true }).Declared().Kinds(scheme)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +253,7 @@ func (d *Declaration[T]) Kinds(scheme *runtime.Scheme) ([]schema.GroupVersionKin
 
 // OptionalKinds implements host.Optional: a dependency of a kind that is not served is reported on
 // the object.
-func (d *Declaration[T]) OptionalKinds(scheme *runtime.Scheme) ([]schema.GroupVersionKind, error) {
+func (d declared[T]) OptionalKinds(scheme *runtime.Scheme) ([]schema.GroupVersionKind, error) {
 	own, err := kindOf(scheme, d.of)
 	if err != nil {
 		return nil, err
@@ -285,14 +291,14 @@ func kindOf(scheme *runtime.Scheme, t Type) (schema.GroupVersionKind, error) {
 	return kinds[0], nil
 }
 
-// Build implements controller.Declared.
-func (d *Declaration[T]) Build(h *host.Host, served host.Served, filled func()) (host.Runner, error) {
-	r, err := newReconciler(d, h, served)
+// Build implements host.Declared.
+func (d declared[T]) Build(h *host.Host, served host.Served, filled func()) (host.Runner, error) {
+	r, err := newReconciler(d.Declaration, h, served)
 	if err != nil {
 		return nil, err
 	}
 	isServed := func(t Type) bool { return r.kinds[t.id].served }
-	runner, err := d.controller(r, isServed).Build(h, served, filled)
+	runner, err := d.controller(r, isServed).Declared().Build(h, served, filled)
 	if err != nil {
 		return nil, err
 	}

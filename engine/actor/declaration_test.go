@@ -24,7 +24,7 @@ func testScheme() *runtime.Scheme {
 func TestFaultsOfDeclarations(t *testing.T) {
 	log := New("log", idle[*logs]{})
 	for name, c := range map[string]struct {
-		declared []host.Declared
+		declared []host.Declarer
 		want     string
 	}{
 		"a wrong name":  {all(New("Log Service", idle[*logs]{})), `actor "Log Service": the name must be`},
@@ -57,7 +57,7 @@ func TestFaultsOfDeclarations(t *testing.T) {
 	}
 }
 
-func all(declared ...host.Declared) []host.Declared { return declared }
+func all(declared ...host.Declarer) []host.Declarer { return declared }
 
 // TestKinds has the kinds of dependencies optional, and those of children required.
 func TestKinds(t *testing.T) {
@@ -74,11 +74,11 @@ func TestKinds(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			required, err := c.declaration.Kinds(testScheme())
+			required, err := c.declaration.Declared().Kinds(testScheme())
 			if err != nil {
 				t.Fatal(err)
 			}
-			optional, err := c.declaration.OptionalKinds(testScheme())
+			optional, err := declared[*store]{c.declaration}.OptionalKinds(testScheme())
 			if err != nil {
 				t.Fatal(err)
 			}

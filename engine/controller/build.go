@@ -23,7 +23,7 @@ import (
 )
 
 // Kinds returns the kinds of the declared types, or all faults of the declaration.
-func (c *Controller[T]) Kinds(scheme *runtime.Scheme) ([]schema.GroupVersionKind, error) {
+func (c declared[T]) Kinds(scheme *runtime.Scheme) ([]schema.GroupVersionKind, error) {
 	var kinds []schema.GroupVersionKind
 	var faults []error
 	add := func(t Type) {
@@ -39,11 +39,11 @@ func (c *Controller[T]) Kinds(scheme *runtime.Scheme) ([]schema.GroupVersionKind
 	for _, w := range c.watches {
 		add(w.of)
 	}
-	declared := func(t Type) error { return isDeclared(c.name, t, scheme, kinds) }
+	known := func(t Type) error { return isDeclared(c.name, t, scheme, kinds) }
 	for _, i := range c.indexes {
-		faults = append(faults, checkIndex(i, declared))
+		faults = append(faults, checkIndex(i, known))
 	}
-	faults = append(faults, c.checkMappers(scheme, declared), checkSources(c.sources))
+	faults = append(faults, c.checkMappers(scheme, known), checkSources(c.sources))
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("controller %q: %w", c.name, err)
 	}
@@ -130,8 +130,8 @@ type built[T Object] struct {
 	circuits   circuits
 }
 
-// Build makes a controller that runs once. The process calls it.
-func (c *Controller[T]) Build(h *host.Host, served host.Served, filled func()) (host.Runner, error) {
+// Build makes a controller that runs once.
+func (c declared[T]) Build(h *host.Host, served host.Served, filled func()) (host.Runner, error) {
 	gvk, err := c.primary.kind(h.Scheme)
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (c *Controller[T]) Build(h *host.Host, served host.Served, filled func()) (
 		h.CountCache("decoded-objects", processMemo.size)
 		h.CountCache("circuits", func() int { return int(circuitKeys.Load()) })
 	}
-	b := &built[T]{Controller: c, host: h, resource: served[gvk], failures: newMapperFailures()}
+	b := &built[T]{Controller: c.Controller, host: h, resource: served[gvk], failures: newMapperFailures()}
 	b.hung = newHungMappers(h.Clock, func(calls int) {
 		if h.Recorder != nil {
 			h.Recorder.MappersHung(c.name, calls)

@@ -10,8 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Declared is a declared controller of any type, for server.Config.Controllers.
-type Declared = host.Declared
+// Declared is a controller that a program has declared: a [*Controller], or an actor.Declaration.
+// Pass it to server.Config.Controllers or to controllertest. Only this module can implement it.
+type Declared interface {
+	// Name returns the name of the controller.
+	Name() string
+	// Declared returns the declaration for the engine. Programs have no need to call it.
+	Declared() host.Declared
+}
+
+// declared is a declaration as the engine uses it.
+type declared[T Object] struct{ *Controller[T] }
+
+// Declared implements [Declared].
+func (c *Controller[T]) Declared() host.Declared { return declared[T]{c} }
 
 // Controller is the declaration of a controller of objects of type T. All methods return the
 // Controller itself, so that a declaration is one expression. Faults of a declaration are reported

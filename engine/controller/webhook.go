@@ -19,8 +19,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// WebhookConfig configure a Webhook.
-type WebhookConfig struct {
+// WebhookOptions configures a [Webhook].
+type WebhookOptions struct {
 	// Authorize returns an error for a request that is not allowed; it must not read the body. It is
 	// required. BearerToken returns one.
 	Authorize func(*http.Request) error
@@ -45,36 +45,37 @@ const (
 // The status is 202 when the keys are in the queue, and 503 while the controller does not run in
 // this process, such as in a replica that does not lead: senders try again then.
 type Webhook struct {
-	settings WebhookConfig
+	options WebhookOptions
 
 	mu sync.Mutex // guards running
 	// running is nil while the controller does not run.
 	running *sourcing
 }
 
-// NewWebhook returns a Webhook. A fault of the settings is one of the declaration.
-func NewWebhook(s WebhookConfig) *Webhook {
-	if s.Keys == nil {
-		s.Keys = decodeKeys
+// NewWebhook returns a Webhook. A fault in its options is reported with the faults of the
+// controller's declaration, when the process starts.
+func NewWebhook(o WebhookOptions) *Webhook {
+	if o.Keys == nil {
+		o.Keys = decodeKeys
 	}
-	if s.MaxBytes == 0 {
-		s.MaxBytes = defaultWebhookBytes
+	if o.MaxBytes == 0 {
+		o.MaxBytes = defaultWebhookBytes
 	}
-	return &Webhook{settings: s}
+	return &Webhook{options: o}
 }
 
 // check implements checkedSource.
 func (w *Webhook) check() error {
 	switch {
-	case w.settings.Authorize == nil:
+	case w.options.Authorize == nil:
 		return errors.New("webhook: Authorize is nil, expected a function such as that of BearerToken")
-	case w.settings.MaxBytes < 0:
-		return fmt.Errorf("webhook: MaxBytes is %d, expected 0 or more", w.settings.MaxBytes)
+	case w.options.MaxBytes < 0:
+		return fmt.Errorf("webhook: MaxBytes is %d, expected 0 or more", w.options.MaxBytes)
 	}
 	return nil
 }
 
-// BearerToken returns a function for WebhookConfig.Authorize: it accepts requests with the header
+// BearerToken returns a function for WebhookOptions.Authorize: it accepts requests with the header
 // "Authorization: Bearer" and the token. An empty token accepts none.
 func BearerToken(token string) func(*http.Request) error {
 	want := sha256.Sum256([]byte(token))
@@ -121,17 +122,17 @@ func (w *Webhook) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 // accept enqueues the keys of a request. It returns the status of the response, and an error unless
 // the status is a success.
 func (w *Webhook) accept(out http.ResponseWriter, r *http.Request) (int, error) {
-	if w.settings.Authorize == nil {
+	if w.options.Authorize == nil {
 		return http.StatusForbidden, errors.New("no request is allowed")
 	}
 	if r.Method != http.MethodPost {
 		return http.StatusMethodNotAllowed, fmt.Errorf("the method is %q, expected POST", r.Method)
 	}
-	if err := w.settings.Authorize(r); err != nil {
+	if err := w.options.Authorize(r); err != nil {
 		klog.FromContext(r.Context()).V(1).Info("webhook: a request is not allowed", "cause", err.Error())
 		return http.StatusForbidden, errors.New("the request is not allowed")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(out, r.Body, w.settings.MaxBytes))
+	body, err := io.ReadAll(http.MaxBytesReader(out, r.Body, w.options.MaxBytes))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
@@ -158,7 +159,7 @@ func (w *Webhook) accept(out http.ResponseWriter, r *http.Request) (int, error) 
 // keys returns the valid keys of a request. A panic of the user's function is an error.
 func (w *Webhook) keys(ctx context.Context, s *sourcing, body []byte) (keys []Key, err error) {
 	defer panics.Recover(ctx, &err, "panic in a webhook")
-	keys, err = w.settings.Keys(ctx, s.reader, body)
+	keys, err = w.options.Keys(ctx, s.reader, body)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +211,7 @@ func checkKey(key Key, namespaced bool) error {
 // shortened returns at most as much of a text as a namespace can have.
 func shortened(text string) string { return text[:min(len(text), validation.DNS1123LabelMaxLength)] }
 
-// decodeKeys is the default of WebhookConfig.Keys.
+// decodeKeys is the default of WebhookOptions.Keys.
 func decodeKeys(_ context.Context, _ Reader, body []byte) ([]Key, error) {
 	var request struct {
 		Keys []struct {

@@ -33,7 +33,7 @@ func post(t *testing.T, to http.Handler, token, body string) (int, string) {
 // TestWebhook reconciles the keys of allowed, valid requests, and refuses the others.
 func TestWebhook(t *testing.T) {
 	w := newFixture(t)
-	webhook := controller.NewWebhook(controller.WebhookConfig{
+	webhook := controller.NewWebhook(controller.WebhookOptions{
 		Authorize: controller.BearerToken("s3cret"), MaxBytes: 40000,
 	})
 	seen := make(chan string, 100)
@@ -84,7 +84,7 @@ func TestWebhook(t *testing.T) {
 func TestWebhookKeys(t *testing.T) {
 	w := newFixture(t)
 	w.server.Put(configMaps, body(configMaps, "milk", ""))
-	webhook := controller.NewWebhook(controller.WebhookConfig{
+	webhook := controller.NewWebhook(controller.WebhookOptions{
 		Authorize: func(*http.Request) error { return nil },
 		Keys: func(_ context.Context, r controller.Reader, body []byte) ([]controller.Key, error) {
 			switch key := (controller.Key{Namespace: "shop", Name: string(body)}); key.Name {
@@ -117,12 +117,12 @@ func TestWebhookKeys(t *testing.T) {
 // TestSourcesAreChecked reports faults of sources as those of the declaration.
 func TestSourcesAreChecked(t *testing.T) {
 	for want, source := range map[string]controller.Source{
-		"source 0: webhook: Authorize is nil":     controller.NewWebhook(controller.WebhookConfig{}),
+		"source 0: webhook: Authorize is nil":     controller.NewWebhook(controller.WebhookOptions{}),
 		"source 0: ticker: the period is 0s":      controller.Ticker(0, nil),
 		"source 0: ticker: the function is nil":   controller.Ticker(1, nil),
 		"source 0: triggers: the worker is empty": controller.Triggers(""),
 		"source 0 is nil":                         nil,
-		"source 0: webhook: MaxBytes is -1": controller.NewWebhook(controller.WebhookConfig{
+		"source 0: webhook: MaxBytes is -1": controller.NewWebhook(controller.WebhookOptions{
 			MaxBytes: -1, Authorize: controller.BearerToken(""),
 		}),
 	} {
@@ -131,7 +131,7 @@ func TestSourcesAreChecked(t *testing.T) {
 			t.Errorf("Check = %v, want an error with %q", err, want)
 		}
 	}
-	if status, _ := post(t, controller.NewWebhook(controller.WebhookConfig{
+	if status, _ := post(t, controller.NewWebhook(controller.WebhookOptions{
 		Authorize: controller.BearerToken(""),
 	}), "", "{}"); status != http.StatusForbidden {
 		t.Errorf("status = %d for an empty token, want 403", status)

@@ -36,7 +36,7 @@ type probes struct {
 // looked for once in each period.
 func newProbes(token string, period time.Duration) *probes {
 	p := &probes{period: period, now: time.Now, heartbeats: map[controller.Key]heartbeat{}}
-	p.webhook = controller.NewWebhook(controller.WebhookConfig{
+	p.webhook = controller.NewWebhook(controller.WebhookOptions{
 		Authorize: controller.BearerToken(token), Keys: p.receive, MaxBytes: 4 << 10,
 	})
 	return p

@@ -329,7 +329,7 @@ func TestControllerSources(t *testing.T) {
 	parallel(t)
 	k := kit.New(t)
 	channel := make(chan controller.Key, 1)
-	webhook := controller.NewWebhook(controller.WebhookConfig{Authorize: controller.BearerToken("t")})
+	webhook := controller.NewWebhook(controller.WebhookOptions{Authorize: controller.BearerToken("t")})
 	j := &journal{}
 	j.reset()
 	initialized := make(chan int, 10)

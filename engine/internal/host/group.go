@@ -34,6 +34,20 @@ type Declared interface {
 	Build(h *Host, served Served, filled func()) (Runner, error)
 }
 
+// Declarer has a declaration: a controller or an actor as a program has declared it.
+type Declarer interface{ Declared() Declared }
+
+// declarations returns the declarations of declarers. That of a nil Declarer is nil.
+func declarations[D Declarer](all []D) []Declared {
+	found := make([]Declared, len(all))
+	for i, d := range all {
+		if any(d) != nil {
+			found[i] = d.Declared()
+		}
+	}
+	return found
+}
+
 // Linker is a Declared that depends on the other ones of its Group.
 type Linker interface {
 	// Link returns the declaration that takes the place of this one, or the faults that show only in
@@ -93,7 +107,7 @@ type member struct {
 
 // Check returns the faults of declarations that are known without an API server. A nil scheme is
 // that of client-go.
-func Check(s *runtime.Scheme, declared ...Declared) error {
+func Check[D Declarer](s *runtime.Scheme, declared ...D) error {
 	h := &Host{Scheme: s}
 	h.complete()
 	_, err := NewGroup(h, declared...)
@@ -102,24 +116,25 @@ func Check(s *runtime.Scheme, declared ...Declared) error {
 
 // NewGroup returns a Group that is not running. It fails if a declaration has a fault, or if two
 // controllers have one name.
-func NewGroup(h *Host, declared ...Declared) (*Group, error) {
+func NewGroup[D Declarer](h *Host, declarers ...D) (*Group, error) {
 	g := &Group{host: h}
-	all := make([]error, 0, len(declared))
+	declared := declarations(declarers)
+	faults := make([]error, 0, len(declared))
 	names := map[string]bool{}
 	for i, d := range declared {
 		if d == nil {
-			all = append(all, fmt.Errorf("controller %d is nil", i))
+			faults = append(faults, fmt.Errorf("controller %d is nil", i))
 			continue
 		}
 		if names[d.Name()] {
-			all = append(all, fmt.Errorf("controller %q: two controllers have this name, expected one", d.Name()))
+			faults = append(faults, fmt.Errorf("controller %q: two controllers have this name, expected one", d.Name()))
 		}
 		names[d.Name()] = true
 		m, err := newMember(h, d, declared)
-		all = append(all, err)
+		faults = append(faults, err)
 		g.members = append(g.members, m)
 	}
-	return g, errors.Join(all...)
+	return g, errors.Join(faults...)
 }
 
 // newMember links a declaration with all others and looks up its kinds.
