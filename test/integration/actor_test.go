@@ -149,7 +149,7 @@ func volumeNamed(name, after, from, fault string) string {
 func TestActorsInOrder(t *testing.T) {
 	k, running := startDatabase(t)
 	since := k.Mark()
-	k.Apply("apiVersion: $GROUP/v1\nkind: MatrixOneCluster\nmetadata: {name: mo, namespace: $NS}\nspec: {size: 3}")
+	k.Object("MatrixOneCluster", "mo").Set("spec.size", 3).Apply()
 	awaitActor(k, "DNGroup", "mo", actor.ConditionDependenciesMet, "False",
 		k.Expand(`LogService.$GROUP/v1 "$NS/mo": condition Ready is`))
 	makeReady(k, "log-mo", "true")

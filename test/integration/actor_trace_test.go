@@ -15,7 +15,7 @@ import (
 // actors. A change of a child by someone else is another trace.
 func TestActorsInOneTrace(t *testing.T) {
 	k, running := startDatabase(t)
-	k.Apply("apiVersion: $GROUP/v1\nkind: MatrixOneCluster\nmetadata: {name: mo, namespace: $NS}\nspec: {size: 3}")
+	k.Object("MatrixOneCluster", "mo").Set("spec.size", 3).Apply()
 	// Both wait now: their next reconciles, because a dependency is ready, belong to other traces.
 	awaitActor(k, "DNGroup", "mo", "DependenciesMet", "False", "")
 	awaitActor(k, "CNGroup", "mo", "DependenciesMet", "False", "")

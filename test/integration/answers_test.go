@@ -354,7 +354,7 @@ func TestDecoratorAnswersExtras(t *testing.T) {
 	const kind = "metacontroller.k8s.io/v1alpha1/DecoratorController"
 	k.Patch(kind, k.Name, "spec: {hooks: {sync: {version: v2}}}")
 	k.AwaitReadyOf(kind, v1alpha1.ReasonRunning)
-	k.Apply("{apiVersion: $GROUP/v1, kind: Web, metadata: {name: web, namespace: $NS}}")
+	k.Object("Web", "web").Apply()
 	k.Patch("Web", "web", "status: {phase: theirs, conditions: [{type: Theirs, status: 'True'}]}", "status")
 	k.Patch(
 		"Web",

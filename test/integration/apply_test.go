@@ -151,7 +151,7 @@ func TestServerSideApply(t *testing.T) {
 		t.Logf("%s was repaired", name)
 	}
 
-	k.Apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: $NS}, data: {text: theirs}}")
+	k.Object("v1/ConfigMap", "theirs").Set("data.text", "theirs").Apply()
 	k.Apply(parent("other", page("theirs", "text: ours")))
 	k.AwaitFault("Web", "other", "ChildNameTaken", "has no controller and is not selected by the parent")
 	if got := field(k, "v1/ConfigMap", "theirs", "data.text"); got != "theirs" {

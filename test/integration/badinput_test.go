@@ -89,7 +89,7 @@ func TestBadAnswers(t *testing.T) {
 			k := start(t)
 			hook := k.Hook(well)
 			run(t, k, kit.Composite{Sync: hook.URL, Timeout: timeoutFor(c.reason)})
-			k.Apply("{apiVersion: $GROUP/v1, kind: Web, metadata: {name: bad}, spec: {text: one}}")
+			k.Object("Web", "bad").Set("spec.text", "one").Apply()
 			await(k, "v1/ConfigMap", "bad", "data.text", "one")
 			mark := k.Settled(settled) // the audit log has a write a moment after the object has it
 
@@ -102,7 +102,7 @@ func TestBadAnswers(t *testing.T) {
 			k.Patch("Web", "bad", "spec: {text: two}")
 			k.AwaitFault("Web", "bad", c.reason, c.part)
 			k.AwaitFault("Web", "bad", c.reason, "hook sync "+hook.URL+": ")
-			k.Apply("{apiVersion: $GROUP/v1, kind: Web, metadata: {name: other}, spec: {text: one}}")
+			k.Object("Web", "other").Set("spec.text", "one").Apply()
 			await(k, "v1/ConfigMap", "other", "data.text", "one")
 			awaitLines(k, "writes while the hook is bad", []string{"create configmaps other"},
 				func() []string { return k.ChildWrites(mark) })
@@ -123,7 +123,7 @@ func TestHookIsDown(t *testing.T) {
 	k := start(t)
 	hook := k.Hook(well)
 	run(t, k, kit.Composite{Sync: hook.URL})
-	k.Apply("{apiVersion: $GROUP/v1, kind: Web, metadata: {name: web}, spec: {text: one}}")
+	k.Object("Web", "web").Set("spec.text", "one").Apply()
 	await(k, "v1/ConfigMap", "web", "data.text", "one")
 	mark := k.Mark()
 	hook.Stop()

@@ -40,11 +40,23 @@ func TestDeploymentsAsParents(t *testing.T) {
 	k.Apply(`
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: web, labels: {test: $NAME}}
+metadata:
+  name: web
+  labels:
+    test: $NAME
 spec:
   replicas: 2
-  selector: {matchLabels: {app: web}}
-  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: "web:1"}]}}
+  selector:
+    matchLabels:
+      app: web
+  template:
+    metadata:
+      labels:
+        app: web
+    spec:
+      containers:
+      - name: web
+        image: web:1
 `)
 	await(k, "v1/ConfigMap", "side", "data.text", "one")
 	await(k, "apps/v1/Deployment", "web", "status.replicas", "2")
@@ -114,7 +126,7 @@ func TestTerminatingNamespaceAsParent(t *testing.T) {
 		Sync:     hook.URL,
 		Finalize: hook.URL,
 	})
-	k.Apply("{apiVersion: v1, kind: Namespace, metadata: {name: " + name + ", labels: {test: $NAME}}}")
+	k.Object("v1/Namespace", name).Label("test", k.Name).Apply()
 	await(k, "v1/ConfigMap", "side", "data.text", "one")
 	await(k, "v1/Namespace", name, "status.phase", "Active")
 	k.Delete("v1/Namespace", name)

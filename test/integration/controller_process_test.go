@@ -142,18 +142,18 @@ func TestControllersBesideHooks(t *testing.T) {
 		Parent: "pages", Children: []string{"v1/configmaps InPlace"}, Sync: "inproc:page", Finalize: "inproc:page",
 		Version: "v2", Labels: map[string]any{"engine": "own", "test": k.Name},
 	})
-	k.Apply("apiVersion: $GROUP/v1\nkind: Page\nmetadata: {name: home, namespace: $NS}\nspec: {text: hello}")
+	k.Object("Page", "home").Set("spec.text", "hello").Apply()
 	await(k, "v1/ConfigMap", "home", "data.text", "hello")
 
 	k.Apply(fmt.Sprintf(copiedManifest, "a"))
 	await(k, "v1/ConfigMap", "a-copy", "data.text", "one")
-	k.Apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: source, namespace: $NS}\ndata: {text: two}")
+	k.Object("v1/ConfigMap", "source").Set("data.text", "two").Apply()
 	await(k, "v1/ConfigMap", "a-copy", "data.text", "two")
 	k.Delete("v1/ConfigMap", "source")
 	await(k, "v1/ConfigMap", "a-copy", "data.text", "one")
 
 	k.CRD("Late", "Namespaced")
-	k.Apply("apiVersion: $GROUP/v1\nkind: Late\nmetadata: {name: z, namespace: $NS}")
+	k.Object("Late", "z").Apply()
 	await(k, "Late", "z", "metadata.labels.seen", "yes")
 	p.hasSeries(`hookloop_reconcile_duration_seconds_count{controller="copies-`+k.Name+`",result="ok"}`,
 		`workqueue_depth{name="copies-`+k.Name+`"}`)
@@ -211,7 +211,7 @@ func TestControllersOnlyWithoutRights(t *testing.T) {
 	p.answers("list and watch of secrets are forbidden; expected the rights to list and watch it: ")
 	k.Apply(fmt.Sprintf(copiedManifest, "a"))
 	await(k, "v1/ConfigMap", "a-copy", "data.text", "one")
-	k.Apply("apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: $NS}")
+	k.Object("v1/Secret", "s").Apply()
 	grantCore(k, "secrets", "get, list, watch")
 	select {
 	case <-seen:

@@ -39,7 +39,7 @@ func TestTriggersOfControllerInGo(t *testing.T) {
 		Source(controller.Triggers(k.Name)).
 		Reconciler(controller.ReconcileFunc[*corev1.ConfigMap](reconcile))}
 	for _, name := range []string{"a", "b", "c"} {
-		k.Apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", labels: {image: of-" + name + "}}}")
+		k.Object("v1/ConfigMap", name).Label("image", "of-"+name).Apply()
 	}
 	runServer(k, c)
 

@@ -130,7 +130,7 @@ func TestWritesOfGoControllers(t *testing.T) {
 	c := server.DefaultConfig()
 	c.ControllersOnly, c.Controllers = true, []controller.Declared{siteController(k, results)}
 	runServer(k, c)
-	k.Apply("apiVersion: $GROUP/v1\nkind: Site\nmetadata: {name: home, namespace: $NS}\nspec: {}")
+	k.Object("Site", "home").Set("spec", map[string]any{}).Apply()
 	k.Eventually("the page exists", func() error {
 		if c := kit.Condition(k.Get("Site", "home"), "Ready"); c["reason"] != "PageExists" {
 			return fmt.Errorf("the condition is %v", c)
@@ -198,7 +198,7 @@ func TestGoControllerThatLosesItsLeaseWritesNothing(t *testing.T) {
 			})
 			return controller.Result{}, nil
 		}))}
-	k.Apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: source, namespace: $NS}")
+	k.Object("v1/ConfigMap", "source").Apply()
 	p := runServer(k, c)
 	within(k, "the reconcile begins", begun)
 	mark := k.Mark()

@@ -95,10 +95,10 @@ func TestRelatedNamespaces(t *testing.T) {
 	run(t, k, kit.Composite{Sync: seen(k).URL, Customize: rules(k).URL, Version: "v2"})
 	for _, space := range []string{"red", "blue"} {
 		name := k.Namespace + "-" + space
-		k.Apply("{apiVersion: v1, kind: Namespace, metadata: {name: " + name + ", labels: {colour-of-$NS: " + space + "}}}")
+		k.Object("v1/Namespace", name).Label("colour-of-"+k.Namespace, space).Apply()
 		t.Cleanup(func() { k.Delete("v1/Namespace", name) })
-		k.Apply("{apiVersion: v1, kind: Secret, metadata: {name: secret, namespace: " + name + ", labels: {use: here}}}")
-		k.Apply("{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: " + name + "}}")
+		k.Object("v1/Secret", "secret").In(name).Label("use", "here").Apply()
+		k.Object("v1/Secret", "other").In(name).Apply()
 	}
 	in := func(space string) string { return strings.ReplaceAll(space, "$", k.Namespace+"-") }
 	for name, row := range map[string]struct{ rule, want string }{
@@ -163,7 +163,7 @@ func TestRelatedResourceAppears(t *testing.T) {
 		return nil
 	})
 	k.CRD("Ball", "Namespaced")
-	k.Apply("{apiVersion: $GROUP/v1, kind: Ball, metadata: {name: ball, namespace: $NS}}")
+	k.Object("Ball", "ball").Apply()
 	await(k, "Web", "web", "status.seen", "Ball."+k.Group+"/v1: ball")
 }
 
@@ -177,7 +177,7 @@ func TestDecoratorWithRelatedObjects(t *testing.T) {
 		"{apiVersion: $GROUP/v1, kind: Web, metadata: {name: web, namespace: $NS, labels: {a: b}}, " +
 			"spec: {rules: [{apiVersion: v1, resource: secrets}]}}")
 	await(k, "Web", "web", "metadata.annotations.seen", "")
-	k.Apply("{apiVersion: v1, kind: Secret, metadata: {name: secret, namespace: $NS}}")
+	k.Object("v1/Secret", "secret").Apply()
 	await(k, "Web", "web", "metadata.annotations.seen", "secret")
 }
 
@@ -186,7 +186,7 @@ func TestDecoratorWithRelatedObjects(t *testing.T) {
 func TestRelatedResourcesAreWatchedOnDemand(t *testing.T) {
 	k := start(t)
 	k.CRD("Ball", "Namespaced")
-	k.Apply("{apiVersion: $GROUP/v1, kind: Ball, metadata: {name: ball, namespace: $NS}}")
+	k.Object("Ball", "ball").Apply()
 	engine, labels := ownEngine(k)
 	run(t, k, kit.Composite{Sync: seen(k).URL, Customize: rules(k).URL, Labels: labels})
 	cached := func(want bool) {

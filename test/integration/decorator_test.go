@@ -201,8 +201,22 @@ func TestDecoratorOfClusterScopedTargets(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Cluster")
 	decorate(t, k, "", "", "")
-	k.Apply("apiVersion: $GROUP/v1\nkind: Web\nmetadata: {name: web}\nspec: {answer: {attachments: [" +
-		"{apiVersion: v1, kind: ConfigMap, metadata: {name: page, namespace: $NS}, data: {text: one}}]}}")
+	k.Apply(`
+apiVersion: $GROUP/v1
+kind: Web
+metadata:
+  name: web
+spec:
+  answer:
+    attachments:
+    - apiVersion: v1
+      kind: ConfigMap
+      metadata:
+        name: page
+        namespace: $NS
+      data:
+        text: one
+`)
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
 	k.Delete("v1/ConfigMap", "page")
 	await(k, "v1/ConfigMap", "page", "data.text", "one")

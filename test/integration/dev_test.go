@@ -438,10 +438,21 @@ func TestDevIntercept(t *testing.T) {
 	e := openEntrance(k)
 	deployed := mirrorWith(k, "deployed", "--listen", "127.0.0.1:0")
 	run(t, k, kit.Composite{Sync: "stream:" + listening(k, deployed), Labels: e.labels})
-	k.Apply("{apiVersion: $GROUP/v1, kind: Web, metadata: {name: mine, labels: {team: blue}}, spec: {}}")
-	k.Apply("{apiVersion: $GROUP/v1, kind: Web, metadata: {name: theirs, labels: {team: red}}, spec: {}}")
-	k.Apply("{apiVersion: v1, kind: Service, metadata: {name: door, namespace: $NS, labels: {app.kubernetes.io/name: " +
-		"hookloop}}, spec: {ports: [{name: gateway, port: 9555}]}}")
+	k.Object("Web", "mine").Label("team", "blue").Set("spec", map[string]any{}).Apply()
+	k.Object("Web", "theirs").Label("team", "red").Set("spec", map[string]any{}).Apply()
+	k.Apply(`
+apiVersion: v1
+kind: Service
+metadata:
+  name: door
+  namespace: $NS
+  labels:
+    app.kubernetes.io/name: hookloop
+spec:
+  ports:
+  - name: gateway
+    port: 9555
+`)
 	for address, want := range map[string]string{
 		"":            "--gateway: got no value, expected the address of the gateway",
 		"127.0.0.1:1": "--gateway: the gateway does not answer: dial tcp 127.0.0.1:1",

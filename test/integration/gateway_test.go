@@ -66,7 +66,7 @@ func newGateway(k *kit.Kit) (server.Gateway, hook.Gateway) {
 	}
 	certificate, key := authority.Issue("gateway")
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
-	k.Apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: laptop}}")
+	k.Object("v1/ServiceAccount", "laptop").Apply()
 	return server.Gateway{
 			Address: address, TLSCert: write("tls.crt", certificate), TLSKey: write("tls.key", key), Audience: "hookloop",
 		}, hook.Gateway{
@@ -218,8 +218,8 @@ func TestIntercept(t *testing.T) {
 	e := openEntrance(k)
 	deployed := mirrorWith(k, "deployed", "--listen", "127.0.0.1:0")
 	run(t, k, kit.Composite{Sync: "stream:" + listening(k, deployed), Labels: e.labels})
-	k.Apply("{apiVersion: $GROUP/v1, kind: Web, metadata: {name: mine, labels: {team: blue}}, spec: {}}")
-	k.Apply("{apiVersion: $GROUP/v1, kind: Web, metadata: {name: theirs, labels: {team: red}}, spec: {}}")
+	k.Object("Web", "mine").Label("team", "blue").Set("spec", map[string]any{}).Apply()
+	k.Object("Web", "theirs").Label("team", "red").Set("spec", map[string]any{}).Apply()
 	for _, web := range []string{"mine", "theirs"} {
 		await(k, "Web", web, "status.by", "deployed")
 	}

@@ -31,7 +31,7 @@ func TestGraphCommand(t *testing.T) {
 	k.Apply(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: links.$GROUP},
 		spec: {group: $GROUP, scope: Namespaced, names: {kind: Link, plural: links}, versions: [{name: v1, served: true,
 		storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`)
-	k.Apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}`)
+	k.Object("v1/ConfigMap", "settings").Apply()
 	k.Apply(`{apiVersion: $GROUP/v1, kind: Link, metadata: {name: first},
 		deps: {link: {metadata: {name: absent}}, config: {apiVersion: v1, kind: ConfigMap, name: settings}}}`)
 	drawn = draw(t, k, k.Cluster.Kubeconfig(), "links."+k.Group, "first")
@@ -54,7 +54,7 @@ func contains(lines []string, prefix string) bool {
 // TestGraphWithoutRights names the resources that the user may not read.
 func TestGraphWithoutRights(t *testing.T) {
 	k := start(t)
-	k.Apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}`)
+	k.Object("v1/ConfigMap", "settings").Apply()
 	k.Apply(`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: reader},
 		rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, list]}]}`)
 	k.Apply(`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: reader},

@@ -103,7 +103,7 @@ func TestStartsDoNotWaitForEachOther(t *testing.T) {
 	k.Apply("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: sicks.$GROUP}\n" +
 		"spec: {group: $GROUP, scope: Namespaced, names: {kind: Sick, plural: sicks, singular: sick}, " +
 		"versions: [" + versions + "]}")
-	k.Apply("{apiVersion: $GROUP/v1, kind: Sick, metadata: {name: sick, namespace: $NS}}")
+	k.Object("Sick", "sick").Apply()
 	k.Patch(
 		"apiextensions.k8s.io/v1/CustomResourceDefinition",
 		"sicks."+k.Group,
@@ -112,9 +112,10 @@ func TestStartsDoNotWaitForEachOther(t *testing.T) {
 	)
 	for i := range 5 {
 		name := fmt.Sprint(k.Name, "-", i)
-		k.Apply("apiVersion: metacontroller.k8s.io/v1alpha1\nkind: CompositeController\nmetadata: {name: " + name + "}\n" +
-			"spec: {generateSelector: true, parentResource: {apiVersion: $GROUP/v2, resource: sicks}, " +
-			"hooks: {sync: {webhook: {url: 'http://127.0.0.1:1'}}}}")
+		k.Object("metacontroller.k8s.io/v1alpha1/CompositeController", name).
+			Set("spec.generateSelector", true).Set("spec.parentResource.apiVersion", k.Group+"/v2").
+			Set("spec.parentResource.resource", "sicks").
+			Set("spec.hooks.sync.webhook.url", "http://127.0.0.1:1").Apply()
 		t.Cleanup(func() { k.Delete(kit.CompositeController, name) })
 	}
 	run(t, k, kit.Composite{})

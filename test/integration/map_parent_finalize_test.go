@@ -177,7 +177,7 @@ func TestMapRestart(t *testing.T) {
 	}
 	mark := k.Mark()
 	restart()
-	k.Apply("apiVersion: v1\nkind: Secret\nmetadata: {name: later, namespace: $NS, labels: {app: web}}")
+	k.Object("v1/Secret", "later").Label("app", "web").Apply()
 	await(k, "v1/ConfigMap", "copy-sec-later", "data.text", "copied")
 	awaitStatus(k, "True", "{observedGeneration: 1, inputs: {secrets: {total: 4}}, outputs: {configmaps: {total: 4}}}")
 	for _, w := range k.ChildWrites(mark) {

@@ -148,9 +148,8 @@ func TestMapSmallParentIsNotHeldUp(t *testing.T) {
 	})
 	runMap(k, kit.Mapping{Map: hook.URL})
 	secrets(k, n)
-	k.Apply("apiVersion: v1\nkind: Secret\nmetadata: {name: small, namespace: $NS, labels: {app: small}}")
-	k.Apply("apiVersion: $GROUP/v1\nkind: Web\nmetadata: {name: small, namespace: $NS, labels: {mapped: 'yes'}}\n" +
-		"spec: {selector: {matchLabels: {app: small}}}")
+	k.Object("v1/Secret", "small").Label("app", "small").Apply()
+	k.Object("Web", "small").Label("mapped", "yes").Set("spec.selector.matchLabels.app", "small").Apply()
 	k.Apply(mapped)
 	k.Eventually("the round of the large parent is under way", func() error {
 		if hook.Asked("web") < 10 {
@@ -185,7 +184,7 @@ func TestMapRelatedChange(t *testing.T) {
 		}}}
 	})
 	runMap(k, kit.Mapping{Map: hook.URL, Customize: customize.URL})
-	k.Apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: rates, namespace: $NS}, data: {text: one}}")
+	k.Object("v1/ConfigMap", "rates").Set("data.text", "one").Apply()
 	secrets(k, n)
 	k.Apply(mapped)
 	awaitRound(k, hook, make([]int, n))

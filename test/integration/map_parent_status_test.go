@@ -108,7 +108,7 @@ func TestMapStatus(t *testing.T) {
 
 	k.Patch("Page", "of-in-000", "status: {conditions: [{type: Ready, status: 'True'}]}", "status")
 	k.Patch("Page", "of-in-001", "status: {conditions: [{type: Ready, status: 'False'}]}", "status")
-	k.Apply("apiVersion: v1\nkind: Secret\nmetadata: {name: other, namespace: $NS}")
+	k.Object("v1/Secret", "other").Apply()
 	awaitStatus(k, "True", `{observedGeneration: 1, inputs: {secrets: {total: 3}},
 		outputs: {pages: {total: 3, ready: 1}}}`)
 

@@ -61,8 +61,7 @@ func runPages(k *kit.Kit, m kit.Mapping) {
 	m.Inputs = []string{"v1/secrets"}
 	m.Outputs = []string{"v1/configmaps InPlace"}
 	k.RunMap(m)
-	k.Apply("apiVersion: $GROUP/v1\nkind: Web\nmetadata: {name: web, namespace: $NS}\n" +
-		"spec: {selector: {matchLabels: {map: me}}}")
+	k.Object("Web", "web").Set("spec.selector.matchLabels.map", "me").Apply()
 }
 
 // input applies an input with labels.
@@ -206,8 +205,8 @@ func TestMapNamespaces(t *testing.T) {
 		Parent: "webs", Inputs: []string{"v1/secrets"}, Outputs: []string{"v1/configmaps InPlace"},
 		Map: hook, Tombstone: hook,
 	})
-	k.Apply("apiVersion: $GROUP/v1\nkind: Web\nmetadata: {name: $NAME}\n" +
-		"spec: {selector: {matchLabels: {map: me}}, namespaceSelector: {matchLabels: {test: $NAME}}}")
+	k.Object("Web", k.Name).Set("spec.selector.matchLabels.map", "me").
+		Set("spec.namespaceSelector.matchLabels.test", k.Name).Apply()
 	input(k, "a", "map: me, pages: '2', text: one")
 	k.Patch("v1/Namespace", k.Namespace, "metadata: {labels: {test: "+k.Name+"}}")
 	awaitPages(k, "a-0 one", "a-1 one")
@@ -312,7 +311,7 @@ func TestMapBadAnswers(t *testing.T) {
 	for name, outputs := range bad {
 		t.Run(name, func(t *testing.T) {
 			k := start(t)
-			k.Apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: $NS}}")
+			k.Object("v1/ConfigMap", "theirs").Apply()
 			hook := k.Hook(func(r kit.Request) any {
 				if strings.HasSuffix(r.MapKey, "/bad") {
 					return map[string]any{"outputs": json.RawMessage("[" + outputs + "]")}

@@ -36,15 +36,15 @@ func TestMapControllerWithInputThatIsNotServed(t *testing.T) {
 		t.Errorf("the condition is %v, want True with %q", ready, problem)
 	}
 	k.Apply(parent("web"))
-	k.Apply("{apiVersion: v1, kind: Secret, metadata: {name: one, namespace: $NS}}")
+	k.Object("v1/Secret", "one").Apply()
 	await(k, "v1/ConfigMap", "copy-sec-one", "data.text", "copied")
 	k.CRD("Ball", "Namespaced")
 	k.AwaitReadyOf(kit.MapController, v1alpha1.ReasonRunning)
-	k.Apply("{apiVersion: $GROUP/v1, kind: Ball, metadata: {name: red, namespace: $NS}}")
+	k.Object("Ball", "red").Apply()
 	await(k, "v1/ConfigMap", "copy-bal-red", "data.text", "copied")
 	k.Delete("apiextensions.k8s.io/v1/CustomResourceDefinition", "balls."+k.Group)
 	k.AwaitReadyOf(kit.MapController, v1alpha1.ReasonInputNotFound)
-	k.Apply("{apiVersion: v1, kind: Secret, metadata: {name: two, namespace: $NS}}")
+	k.Object("v1/Secret", "two").Apply()
 	await(k, "v1/ConfigMap", "copy-sec-two", "data.text", "copied")
 }
 

@@ -166,8 +166,7 @@ func mapLife(k *kit.Kit, m kit.Mapping, address string) {
 	k.RunMap(m)
 	settings := "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: $NS}, "
 	k.Apply(settings + "data: {text: red}}")
-	k.Apply("{apiVersion: $GROUP/v1, kind: Web, metadata: {name: web, namespace: $NS}, " +
-		"spec: {selector: {matchLabels: {app: x}}}}")
+	k.Object("Web", "web").Set("spec.selector.matchLabels.app", "x").Apply()
 	k.Apply(secret("a", "one"))
 	k.Apply(secret("b", "keep"))
 	await(k, "v1/ConfigMap", "copy-a", "data.text", "one red")
@@ -235,8 +234,7 @@ func TestInterceptOfAMapController(t *testing.T) {
 		Map: "stream:" + serveMap(t, hook.Mapper{Map: textOf("deployed")}), Labels: e.labels,
 	})
 	for _, team := range []string{"blue", "red"} {
-		k.Apply("{apiVersion: $GROUP/v1, kind: Web, metadata: {name: " + team + ", namespace: $NS, labels: {team: " + team +
-			"}}, spec: {selector: {matchLabels: {app: x}}}}")
+		k.Object("Web", team).Label("team", team).Set("spec.selector.matchLabels.app", "x").Apply()
 	}
 	inputs := []string{"a", "b", "c"}
 	for _, input := range inputs {

@@ -151,7 +151,7 @@ func TestChildrenOfADeletedParentAreCollected(t *testing.T) {
 		Sync:     hook.URL,
 	})
 	mark := k.Mark()
-	k.Apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: parent, labels: {test: $NAME}}}")
+	k.Object("v1/ConfigMap", "parent").Label("test", k.Name).Apply()
 	await(k, "v1/Secret", "child", "metadata.name", "child")
 	k.Delete("v1/ConfigMap", "parent")
 	await(k, "v1/Secret", "child", "metadata.name", "")

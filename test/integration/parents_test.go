@@ -57,7 +57,7 @@ func TestParentsWithoutStatus(t *testing.T) {
 		Sync:     hook.URL,
 		Resync:   1,
 	})
-	k.Apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: web, labels: {test: $NAME}}}")
+	k.Object("v1/ConfigMap", "web").Label("test", k.Name).Apply()
 	k.AwaitReady("StatusDropped")
 	k.AwaitControllerEvent("SyncError")
 	awaitAsked(k, hook, "web", 1)
@@ -115,7 +115,7 @@ func TestIgnoreStatusChangesWithoutGenerations(t *testing.T) {
 		Sync:         hook.URL,
 		IgnoreStatus: true,
 	})
-	k.Apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: web, labels: {test: $NAME}}, data: {text: one}}")
+	k.Object("v1/ConfigMap", "web").Label("test", k.Name).Set("data.text", "one").Apply()
 	await(k, "v1/Secret", "child", "type", "test/one")
 	k.Patch("v1/ConfigMap", "web", "data: {text: two}")
 	await(k, "v1/Secret", "child", "type", "test/two")

@@ -212,7 +212,7 @@ func rbacStory(k *kit.Kit) {
 		return "{apiVersion: v1, kind: " + kind + ", " + strings.Replace(labelled, "NAME", name, 1) + data + "}"
 	}
 	for _, kind := range []string{"ConfigMap", "Secret"} { // orphans, which are adopted
-		k.Apply("apiVersion: v1\nkind: " + kind + "\nmetadata: {name: orphan, namespace: $NS, labels: {app: web}}")
+		k.Object("v1/"+kind, "orphan").Label("app", "web").Apply()
 	}
 	k.Apply(web(child("ConfigMap", "page", ", data: {text: one}") + ", " + child("Secret", "key", "")))
 	await(k, "v1/ConfigMap", "page", "data.text", "one")

@@ -168,8 +168,7 @@ func newExact(t *testing.T, k *kit.Kit) *exact {
 			"spec": map[string]any{"podSelector": map[string]any{}},
 		}}}
 	})
-	k.Apply("{apiVersion: v1, kind: Secret, metadata: {name: password, namespace: $NS}, " +
-		"stringData: {username: ann, password: secret}}")
+	k.Object("v1/Secret", "password").Set("stringData.username", "ann").Set("stringData.password", "secret").Apply()
 	return &exact{Kit: k, used: sets.New[string](), controllers: strings.NewReplacer(
 		"$URL", hook, "$RELATED", related.URL, "$MAP", mapped.URL, "$HOST", at.Host).Replace(k.Expand(exactControllers))}
 }
@@ -264,7 +263,7 @@ func (e *exact) story() {
 			"spec: {selector: {matchLabels: {app: gear}}}}]}}")
 		e.Apply("{apiVersion: v1, kind: PodTemplate, metadata: {name: input, namespace: $NS, annotations: {version: " +
 			version + "}}, template: {spec: {containers: [{name: a, image: a}]}}}")
-		e.Apply("{apiVersion: $GROUP/v1, kind: Ball, metadata: {name: ball, namespace: $NS}}")
+		e.Object("Ball", "ball").Apply()
 		for _, c := range exactChildren {
 			if c.kind != "ServiceAccount" || version == "one" { // its method is OnDelete
 				await(e.Kit, "v1/"+c.kind, "page", "metadata.labels.version", version)
@@ -275,7 +274,16 @@ func (e *exact) story() {
 		await(e.Kit, "Gear", "gear", "metadata.labels.seen", version)
 		await(e.Kit, "networking.k8s.io/v1/NetworkPolicy", "input", "metadata.labels.version", version)
 	}
-	e.Apply("apiVersion: $GROUP/v1\nkind: Gear\nmetadata: {name: gear, namespace: $NS}\nspec: {answer: {attachments: []}}")
+	e.Apply(`
+apiVersion: $GROUP/v1
+kind: Gear
+metadata:
+  name: gear
+  namespace: $NS
+spec:
+  answer:
+    attachments: []
+`)
 	awaitGone(e.Kit, "policy/v1/PodDisruptionBudget", "gear")
 	e.Delete("v1/PodTemplate", "input")
 	awaitGone(e.Kit, "networking.k8s.io/v1/NetworkPolicy", "input")

@@ -117,7 +117,7 @@ func TestRecordingsOfEachTransport(t *testing.T) {
 	k.Apply(object("Unary", "unary", "children"))
 	k.Apply(object("Web", "stream", "children"))
 	k.Apply(object("Target", "decorated", "attachments"))
-	k.Apply("apiVersion: $GROUP/v1\nkind: Policy\nmetadata: {name: policy, namespace: $NS}")
+	k.Object("Policy", "policy").Apply()
 	for _, name := range []string{"unary", "stream", "decorated"} {
 		await(k, "v1/Secret", name, "type", "Opaque")
 	}

@@ -44,7 +44,7 @@ func newRenderer(t *testing.T) *renderer {
 	t.Helper()
 	k := kit.New(t)
 	k.CRD("Page", "Namespaced")
-	k.Apply("apiVersion: $GROUP/v1\nkind: Page\nmetadata: {name: page, namespace: $NS}\nspec: {text: old}\n")
+	k.Object("Page", "page").Set("spec.text", "old").Apply()
 	hook := k.Hook(func(r kit.Request) any {
 		text, _, _ := unstructured.NestedString(r.Parent.Object, "spec", "text")
 		return map[string]any{"status": map[string]any{"text": text}, "children": []any{map[string]any{

@@ -65,7 +65,7 @@ func TestRelatedObjectsDuringARollout(t *testing.T) {
 	var bare atomic.Int64
 	stop := serveBuild(t, "one", addresses[0], &bare)
 	customize := rules(k)
-	k.Apply("{apiVersion: v1, kind: Secret, metadata: {name: related, namespace: $NS}}")
+	k.Object("v1/Secret", "related").Apply()
 	run(t, k, kit.Composite{Sync: "stream:ipv4:" + strings.Join(addresses, ","), Customize: customize.URL})
 	name := func(n int) string { return fmt.Sprint("web-", n) }
 	for n := range parents {

@@ -155,7 +155,7 @@ func TestControllerMappers(t *testing.T) {
 		k.Patch(kind, name, fmt.Sprintf(patch, ownerKind, owner, k.Get("v1/"+ownerKind, owner).GetUID()))
 	}
 	own("v1/Secret", "same", "ConfigMap", "owner")
-	k.Apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: owned, namespace: $NS, labels: {role: bar}}")
+	k.Object("v1/ConfigMap", "owned").Label("role", "bar").Apply()
 	own("v1/ConfigMap", "owned", "Secret", "same")
 
 	j := &journal{}
@@ -305,8 +305,7 @@ metadata: {name: explicit-NAME, namespace: $NS, labels: {role: explicit}}`))
 	}
 	running := runActors(k, computed(k)...)
 	for _, name := range []string{"a", "b"} {
-		k.Apply("apiVersion: v1\nkind: Secret\nmetadata: {name: " + name +
-			", namespace: $NS, annotations: {computed: left}}")
+		k.Object("v1/Secret", name).Annotation("computed", "left").Apply()
 	}
 	want("a b", "")
 	await(k, "v1/ConfigMap", "explicit-left", "data.references", "a b")
@@ -389,7 +388,7 @@ func TestControllerStatus(t *testing.T) {
 			}
 			return controller.Result{}, err
 		}))
-	k.Apply("apiVersion: $GROUP/v1\nkind: Site\nmetadata: {name: home, namespace: $NS}\nspec: {text: ''}")
+	k.Object("Site", "home").Set("spec.text", "").Apply()
 	twice := `{type: Ready, status: "%s", reason: Old, message: "", lastTransitionTime: "2020-01-0%dT00:00:00Z"}`
 	k.Patch("Site", "home", "status: {other: kept, conditions: ["+fmt.Sprintf(twice, "True", 1)+", "+
 		fmt.Sprintf(twice, "False", 2)+"]}", "status")

@@ -25,9 +25,9 @@ func awaitAsked(k *kit.Kit, hook *kit.Hook, parent string, n int) {
 func TestStatusIsTheHooks(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{})
-	k.Apply("{apiVersion: $GROUP/v1, kind: Web, metadata: {name: web}, spec: {answer: {status: {phase: up, old: yes}}}}")
+	k.Object("Web", "web").Set("spec.answer.status.phase", "up").Set("spec.answer.status.old", true).Apply()
 	await(k, "Web", "web", "status.phase", "up")
-	k.Apply("{apiVersion: $GROUP/v1, kind: Web, metadata: {name: web}, spec: {answer: {status: {phase: down}}}}")
+	k.Object("Web", "web").Set("spec.answer.status.phase", "down").Apply()
 	await(k, "Web", "web", "status.phase", "down")
 	got, _, _ := unstructured.NestedMap(k.Get("Web", "web").Object, "status")
 	delete(got, "conditions")

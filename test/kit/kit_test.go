@@ -29,22 +29,45 @@ func TestMain(m *testing.M) {
 	cluster.Main(m)
 }
 
+// TestObject applies an object of each scope from its builder.
+func TestObject(t *testing.T) {
+	t.Parallel()
+	k := kit.New(t)
+	other := k.Name + "-other"
+	k.Object("v1/Namespace", other).Label("kubernetes.io/purpose", k.Name).Apply()
+	k.Object("v1/ConfigMap", "own").Annotation("example.com/a", "b").Set("data.text", "one").Apply()
+	k.Object("v1/LimitRange", "elsewhere").In(other).Set("spec.limits", []any{}).Apply()
+	if got := k.Get("v1/Namespace", other).GetLabels()["kubernetes.io/purpose"]; got != k.Name {
+		t.Errorf("the Namespace has the label %q, want %q", got, k.Name)
+	}
+	own := k.Get("v1/ConfigMap", "own")
+	text, _, _ := unstructured.NestedString(own.Object, "data", "text")
+	if text != "one" || own.GetAnnotations()["example.com/a"] != "b" {
+		t.Errorf("the ConfigMap is %v, want the text one and the annotation", own.Object)
+	}
+	if k.Find("v1/LimitRange", "elsewhere") != nil {
+		t.Error("the LimitRange is in the kit's namespace, want it in the other one")
+	}
+	k.Delete("v1/Namespace", other)
+}
+
 // TestObjects applies two objects together, changes, lists and deletes them.
 func TestObjects(t *testing.T) {
 	t.Parallel()
 	k := kit.New(t)
-	k.Apply(`---
+	k.Apply(`
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: one}
-data: {group: $GROUP}
----
-# only a comment
+metadata:
+  name: one
+data:
+  group: $GROUP
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: two, namespace: $NS}
----
+metadata:
+  name: two
+  namespace: $NS
 `)
 	k.Patch("v1/ConfigMap", "two", "data: {name: $NAME}")
 	if got, _, _ := unstructured.NestedString(k.Get("v1/ConfigMap", "one").Object, "data", "group"); got != k.Group {
@@ -77,7 +100,7 @@ func TestCRDIsServed(t *testing.T) {
 	for i, scope := range []string{"Namespaced", "Cluster", "Namespaced", "Cluster"} {
 		kind := fmt.Sprintf("Thing%d", i)
 		k.CRD(kind, scope)
-		k.Apply("apiVersion: $GROUP/v1\nkind: " + kind + "\nmetadata: {name: it}\nspec: {any: {field: 1}}")
+		k.Object(kind, "it").Set("spec.any.field", 1).Apply()
 		k.Patch(kind, "it", "status: {seen: true}", "status")
 		o := k.Get(kind, "it")
 		if seen, _, _ := unstructured.NestedBool(o.Object, "status", "seen"); !seen ||
@@ -94,7 +117,7 @@ func TestWrites(t *testing.T) {
 	other := kit.New(t)
 	mark := k.Mark()
 	k.NoWrites(func() {
-		k.Apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: by-the-test}")
+		k.Object("v1/ConfigMap", "by-the-test").Apply()
 		createAsEngine(t, other, "elsewhere")
 	})
 	createAsEngine(t, k, "by-the-engine")

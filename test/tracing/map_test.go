@@ -55,7 +55,7 @@ func TestChangeOfAMapParentIsOneTrace(t *testing.T) {
 	for i := range 3 {
 		k.Apply(fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: in-%d, namespace: $NS}}", i))
 	}
-	k.Apply("{apiVersion: $GROUP/v1, kind: Greeting, metadata: {name: hello, namespace: $NS}, spec: {text: a}}")
+	k.Object("Greeting", "hello").Set("spec.text", "a").Apply()
 	awaitTexts(k, "a", "a", "a")
 	k.Settled(silence)
 

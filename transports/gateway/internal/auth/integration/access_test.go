@@ -246,7 +246,7 @@ func (d *door) attach(
 // removed from an open stream when the right is revoked.
 func TestDialInWithToken(t *testing.T) {
 	d := open(t, nil)
-	d.Apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: laptop, namespace: $NS}}")
+	d.Object("v1/ServiceAccount", "laptop").Apply()
 	client := d.dial(t)
 	token := d.token("hookloop")
 	ctx := bearing(t, token)
