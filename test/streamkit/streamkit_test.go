@@ -125,9 +125,9 @@ type run struct {
 
 var outcomeLine = regexp.MustCompile(`(?m)^(ok|FAIL|skip) +(\S+) `)
 
-// verifyStream runs `hookloop verify-stream` with the flags. If the program listens, waitsAt is
-// called with its address.
-func verifyStream(t *testing.T, waitsAt func(address string), flags ...string) run {
+// verifyStream runs `hookloop verify-stream` with the flags. If dialIn is not nil, the program
+// listens, and dialIn starts a hook that dials its address.
+func verifyStream(t *testing.T, dialIn func(address string) *proc.Process, flags ...string) run {
 	t.Helper()
 	p, err := proc.Start(proc.Spec{
 		Name: "hookloop verify-stream",
@@ -138,10 +138,15 @@ func verifyStream(t *testing.T, waitsAt func(address string), flags ...string) r
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Kill() }) // it has ended, unless the test failed
-	if waitsAt != nil {
-		waitsAt(printedAddress(t, p, waitsLine))
+	var hookEnds <-chan struct{}
+	if dialIn != nil {
+		hookEnds = dialIn(printedAddress(t, p, waitsLine)).Done()
 	}
-	<-p.Done()
+	select {
+	case <-p.Done():
+	case <-hookEnds:
+		t.Fatalf("the hook ended before the dialogues did:\n%s", p.Output())
+	}
 	r := run{output: p.Output(), outcomes: map[string]string{}}
 	var exit *exec.ExitError
 	switch err := p.Err(); {
@@ -206,8 +211,8 @@ func TestSDKsPassDialledIn(t *testing.T) {
 	for _, s := range sdks {
 		t.Run(s.name, func(t *testing.T) {
 			spec := s.spec(t)
-			dialIn := func(address string) {
-				start(t, spec, "--attach", address, "--worker", "kit", "--ca-file", ca, "--token-file", token)
+			dialIn := func(address string) *proc.Process {
+				return start(t, spec, "--attach", address, "--worker", "kit", "--ca-file", ca, "--token-file", token)
 			}
 			verifyStream(t, dialIn, flags...).wantAllPassed(t)
 		})
