@@ -9,14 +9,16 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
 
 BIN := .cache/bin
-TOOLS := $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc $(BIN)/controller-gen
+# The programs that tools/go.mod pins.
+PINNED := buf protoc-gen-go protoc-gen-go-grpc controller-gen golangci-lint benchstat helm hugo
+TOOLS := $(addprefix $(BIN)/,buf protoc-gen-go protoc-gen-go-grpc controller-gen)
 TYPESCRIPT := sdk/typescript/node_modules/.package-lock.json
 TYPESCRIPT_BUILT := sdk/typescript/dist/index.js
 LINKS := tools/links/node_modules/.package-lock.json
 WEBSITE := examples/website/typescript/node_modules/.package-lock.json
 MODULE := github.com/hookloop/hookloop
 # The Go modules beside the main one that are tested and linted as it is.
-MODULES := gen internal/protocol sdk/go examples/exec-transport examples/hello-grpc examples/stubs/go tools tools/release
+MODULES := gen internal/protocol sdk/go examples/exec-transport examples/hello-grpc examples/stubs/go tools
 # The number of packages that are compiled and tested at a time.
 PARALLEL ?= 2
 # The same of integration packages. Each runs its own control plane, and waits for it often.
@@ -150,7 +152,7 @@ microbench: ## Run the benchmarks beside the code, with allocations
 
 .PHONY: bench-check
 bench-check: $(BIN)/benchstat ## Compare the benchmarks beside the code with their baseline (MICRO="NoopSync": only these; "-update" rewrites it)
-	@tools/bench/check.sh $(MICRO)
+	@tools/bench-check.sh $(MICRO)
 
 .PHONY: api
 api: ## Rewrite the list of the public Go API, tools/api/api.txt
@@ -201,7 +203,7 @@ chart: $(BIN)/helm ## Pack the Helm chart into .cache
 
 .PHONY: release
 release: controlplane helm-build system ## Build all packages of the last commit into .cache/release/dist, and upload nothing
-	@go -C tools/release build -o $(CURDIR)/$(BIN)/release .
+	@go -C tools build -o $(CURDIR)/$(BIN)/release ./release
 	@exec $(BIN)/release -platforms $(PLATFORMS)
 
 .PHONY: release-check
@@ -237,21 +239,8 @@ ci: ## Run the CI script
 clean: ## Remove all build output
 	rm -rf .cache
 
-# One recipe builds all tools of the module (a grouped target).
-$(TOOLS) &: tools/go.mod tools/go.sum
-	@tools/build.sh tools
-
-$(BIN)/golangci-lint: tools/lint/go.mod tools/lint/go.sum
-	@tools/build.sh tools/lint
-
-$(BIN)/benchstat: tools/bench/go.mod tools/bench/go.sum
-	@tools/build.sh tools/bench
+$(addprefix $(BIN)/,$(PINNED)): tools/go.mod tools/go.sum
+	@tools/build.sh tools $(@F)
 
 $(BIN)/jaeger: test/jaeger/program/go.mod test/jaeger/program/go.sum
 	@tools/build.sh test/jaeger/program jaeger
-
-$(BIN)/helm: tools/helm/go.mod tools/helm/go.sum
-	@tools/build.sh tools/helm
-
-$(BIN)/hugo: tools/hugo/go.mod tools/hugo/go.sum
-	@tools/build.sh tools/hugo

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Runs the benchmarks beside the code and compares them with test/bench/baseline.txt:
-#   tools/bench/check.sh [-update] [PATTERN]
+#   tools/bench-check.sh [-update] [PATTERN]
 # It fails if a benchmark has more allocations or bytes than the baseline: these are counts, and nearly equal on all
 # machines. Times are printed, but do not count. PATTERN selects benchmarks. -update rewrites the baseline.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/.."
 baseline=test/bench/baseline.txt
 # limit is the growth in percent that fails, of a difference that benchstat finds significant.
 limit=5
