@@ -68,8 +68,8 @@ func (p *process) wire(ctx context.Context) (runner, error) {
 		StaleAfter: p.StaleViewAfter, CustomizeMaxAge: p.CustomizeMaxAge, EventsQPS: p.EventsQPS,
 		EventsBurst: p.EventsBurst, EventsLogOnly: p.logOnly(), GracePeriod: p.GracePeriod,
 		Tracer:  p.tracing.provider.Tracer(scope, trace.WithInstrumentationVersion(p.Version)),
-		Sampled: p.tracing.sampled, Registry: p.perController, Caches: p.caches, Budget: p.budget, LastSyncs: p.syncs, Fence: p.fence,
-		Observer: p.Observer, Steps: p.Steps,
+		Sampled: p.tracing.sampled, Registry: p.perController, Caches: p.caches, Budget: p.budget, LastSyncs: p.syncs,
+		Fence: p.fence, Observer: p.Observer, Steps: p.Steps,
 	}
 	if p.Declared == nil { // a process does not know the controllers of another process's files
 		config.FinalizersIn = p.home()

@@ -29,8 +29,10 @@ func TestABadTransportGetsAnErrorOfThePort(t *testing.T) {
 		want   hook.Error
 		text   string
 	}{
-		"nothing":                          {nil, nil, hook.Error{Kind: hook.Invalid}, "neither an answer nor an error"},
-		"both":                             {&hook.Answer{}, cause, hook.Error{Kind: hook.Invalid}, "an answer and an error, expected one of them: boom"},
+		"nothing": {nil, nil, hook.Error{Kind: hook.Invalid}, "neither an answer nor an error"},
+		"both": {
+			&hook.Answer{}, cause, hook.Error{Kind: hook.Invalid}, "an answer and an error, expected one of them: boom",
+		},
 		"an error that is not of the port": {nil, cause, hook.Error{Kind: hook.Failed}, "hook sync http://hello/sync: boom"},
 		"a deadline of its own": {
 			nil, context.DeadlineExceeded, hook.Error{Kind: hook.TimedOut}, "no answer within 10s",
@@ -38,7 +40,9 @@ func TestABadTransportGetsAnErrorOfThePort(t *testing.T) {
 		"a cancellation of its own": {nil, context.Canceled, hook.Error{Kind: hook.Failed}, "context canceled"},
 		"an error without a kind":   {nil, &hook.Error{Err: cause}, hook.Error{Kind: hook.Failed}, "boom"},
 		"an unknown kind":           {nil, &hook.Error{Kind: "Odd", Err: cause}, hook.Error{Kind: hook.Failed}, "boom"},
-		"an error without a cause":  {nil, &hook.Error{Kind: hook.Rejected}, hook.Error{Kind: hook.Rejected}, "gave no cause"},
+		"an error without a cause": {
+			nil, &hook.Error{Kind: hook.Rejected}, hook.Error{Kind: hook.Rejected}, "gave no cause",
+		},
 		"a reason that is no word": {
 			nil, &hook.Error{Kind: hook.Rejected, Reason: "not so", Err: cause}, hook.Error{Kind: hook.Rejected}, "boom",
 		},

@@ -17,7 +17,8 @@ type memory struct{ share *budget.Share }
 // forgets to release its memory takes none for longer.
 func (m memory) Reserve(ctx context.Context, bytes int64) (release func(), err error) {
 	if bytes < 0 {
-		return nil, &hook.Error{Kind: hook.Failed, Err: fmt.Errorf("the transport reserves %d bytes, expected 0 or more", bytes)}
+		err := fmt.Errorf("the transport reserves %d bytes, expected 0 or more", bytes)
+		return nil, &hook.Error{Kind: hook.Failed, Err: err}
 	}
 	lease, err := m.share.Lease(ctx, bytes, hook.Holds(ctx))
 	var exhausted *budget.ExhaustedError

@@ -126,7 +126,8 @@ func TestDeferredPartsInAnotherRound(t *testing.T) {
 	tracker, l, _ := newTracker()
 	w := inputs(maxQueued + 1)
 	output := object.Ref{Namespace: "shop", Name: "o"}
-	tracker.Output(0, output, Owner{UID: w.uid, Namespace: "shop"}, "undecided", true, newOutput(t, rand.New(rand.NewPCG(1, 1)), output.Name))
+	owner := Owner{UID: w.uid, Namespace: "shop"}
+	tracker.Output(0, output, owner, "undecided", true, newOutput(t, rand.New(rand.NewPCG(1, 1)), output.Name))
 	observe(t, tracker, w, 1)
 	syncPart(tracker, name(0), Result{})
 	for _, part := range []string{name(0), "undecided"} {

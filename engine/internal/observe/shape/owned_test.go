@@ -96,7 +96,8 @@ func TestSnapshotLooksAtNewObjectsOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := OwnedSnapshot{parent: "p-uid", selector: "app=web", owned: []view.List{v.OwnedBy(view.Owner{UID: "p-uid", Namespace: "shop"})}}
+	owned := v.OwnedBy(view.Owner{UID: "p-uid", Namespace: "shop"})
+	now := OwnedSnapshot{parent: "p-uid", selector: "app=web", owned: []view.List{owned}}
 	if added := snapshot.added(now); len(added) != 1 || added[0].Name() != "c3" {
 		t.Errorf("added = %v, want c3 alone", added)
 	}

@@ -148,7 +148,11 @@ func TestCacheFollowsTheServer(t *testing.T) {
 	reader := read(t, h)
 	indexes := func(owned, orphans, all []string) {
 		t.Helper()
-		got := [][]string{refs(reader.OwnedBy(view.Owner{UID: "u"})), refs(reader.Orphans("shop", labels.Everything())), refs(reader.List(""))}
+		got := [][]string{
+			refs(reader.OwnedBy(view.Owner{UID: "u"})),
+			refs(reader.Orphans("shop", labels.Everything())),
+			refs(reader.List("")),
+		}
 		if diff := cmp.Diff([][]string{owned, orphans, all}, got); diff != "" {
 			t.Fatalf("owned, orphans, all (-want +got):\n%s", diff)
 		}

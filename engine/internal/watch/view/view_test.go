@@ -120,7 +120,9 @@ func TestSetsKnowForWhichKindsTheyAreComplete(t *testing.T) {
 		"a list and an unknown one": {SetOf(v.OwnedBy(Owner{UID: "u"}), List{}), true, false, 1},
 		"an empty list":             {SetOf(v.OwnedBy(Owner{UID: "nobody"})), true, false, 0},
 		"an unordered list":         {SetOf(v.List(""), v.OwnedBy(Owner{UID: "nobody"})), true, false, 1},
-		"with one more":             {SetOf(v.OwnedBy(Owner{UID: "nobody"})).With(thing(t, "ns", "b", "", 1)), true, false, 1},
+		"with one more": {
+			SetOf(v.OwnedBy(Owner{UID: "nobody"})).With(thing(t, "ns", "b", "", 1)), true, false, 1,
+		},
 	} {
 		if test.set.Complete(things.GVK) != test.things || test.set.Complete(others.GVK) != test.unknown ||
 			test.set.Len() != test.size {
