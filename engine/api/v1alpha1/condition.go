@@ -64,6 +64,10 @@ const (
 	ReasonWebhook = "Webhook"
 	// ReasonGRPCAndWebhook: the webhook answers some of them, which the message names (True).
 	ReasonGRPCAndWebhook = "GRPCAndWebhook"
+	// ReasonTransport and ReasonTransportAndWebhook: the same with a transport that the program adds
+	// in place of gRPC.
+	ReasonTransport           = "Transport"
+	ReasonTransportAndWebhook = "TransportAndWebhook"
 	// ReasonNoFallback: no hook declares both any more (False).
 	ReasonNoFallback = "NoFallback"
 )

@@ -1,6 +1,11 @@
 package v1alpha1
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
 
 // HookVersion is the shape of a hook's requests and answers.
 // +kubebuilder:validation:Enum=v1;v2
@@ -13,10 +18,10 @@ const (
 	HookV2 HookVersion = "v2"
 )
 
-// Hook configures the transport to the user's code. One transport must be set, or grpc with
-// webhook: then the webhook is the fallback while the gRPC hook is unreachable or does not serve
-// the operation.
-// +kubebuilder:validation:XValidation:rule="has(self.inproc) ? !has(self.webhook) && !has(self.grpc) : has(self.webhook) || has(self.grpc)",message="exactly one of webhook, grpc and inproc must be set, or grpc with webhook as its fallback"
+// Hook configures the transport to the user's code. One transport must be set, or grpc or transport
+// with webhook: then the webhook is the fallback while the other hook is unreachable or does not
+// serve the operation.
+// +kubebuilder:validation:XValidation:rule="(has(self.grpc) ? 1 : 0) + (has(self.inproc) ? 1 : 0) + (has(self.transport) ? 1 : 0) + (has(self.webhook) && !has(self.grpc) && !has(self.transport) ? 1 : 0) == 1",message="exactly one of webhook, grpc, inproc and transport must be set, or grpc or transport with webhook as its fallback"
 type Hook struct {
 	// +optional
 	// +kubebuilder:default=v1
@@ -27,19 +32,64 @@ type Hook struct {
 	GRPC *GRPC `json:"grpc,omitempty"`
 	// +optional
 	InProcess *InProcess `json:"inproc,omitempty"`
+	// Transport is a transport that the program adds to Hookloop's own.
+	// +optional
+	Transport *Transport `json:"transport,omitempty"`
 }
 
-// Transports returns the fields of the transports that are set, the preferred one first.
-func (h *Hook) Transports() []string {
-	var fields []string
-	for _, field := range []choice{
-		{"grpc", h.GRPC != nil}, {"webhook", h.Webhook != nil}, {"inproc", h.InProcess != nil},
-	} {
-		if field.set {
-			fields = append(fields, field.name)
-		}
+// A ConfiguredTransport is one of the transports of a hook.
+// +kubebuilder:object:generate=false
+type ConfiguredTransport struct {
+	// Name is the name under which the program registers the transport.
+	Name string
+	// Field is the path of the configuration below the hook.
+	Field string
+	// Config is what the transport reads.
+	Config any
+}
+
+// Transports returns the transports that are set, the preferred one first.
+func (h *Hook) Transports() []ConfiguredTransport {
+	var all []ConfiguredTransport
+	if h.GRPC != nil {
+		all = append(all, ConfiguredTransport{"grpc", "grpc", h.GRPC})
 	}
-	return fields
+	if h.Transport != nil {
+		all = append(all, ConfiguredTransport{h.Transport.Name, "transport.config", h.Transport.content()})
+	}
+	if h.Webhook != nil {
+		all = append(all, ConfiguredTransport{"webhook", "webhook", h.Webhook})
+	}
+	if h.InProcess != nil {
+		all = append(all, ConfiguredTransport{"inproc", "inproc", h.InProcess})
+	}
+	return all
+}
+
+// Transport selects a transport that a program adds to Hookloop's own (server.Config.Transports).
+// The program "hookloop" has none.
+// +kubebuilder:validation:XValidation:rule="!has(self.name) || !(self.name in ['webhook', 'grpc', 'inproc'])",message="name is one of Hookloop's own transports, which has a field of its own"
+type Transport struct {
+	// Name is the name under which the program has registered the transport.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+	// Config is the configuration, an object that the transport defines. Hookloop stores it as it
+	// is; the transport checks it when the controller starts.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	Config *runtime.RawExtension `json:"config,omitempty"`
+}
+
+// content returns the configuration as JSON; without one, an empty object.
+func (t *Transport) content() json.RawMessage {
+	if t.Config == nil || len(t.Config.Raw) == 0 {
+		return json.RawMessage("{}")
+	}
+	return t.Config.Raw
 }
 
 // UnmarshalMode is the strictness with which a webhook's JSON is read.

@@ -1,7 +1,11 @@
 package v1alpha1
 
 import (
+	"bytes"
+	"fmt"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,16 +83,26 @@ func (h *Hook) validate(at *field.Path) field.ErrorList {
 	if h.InProcess != nil {
 		errs = append(errs, h.InProcess.validate(at.Child("inproc"))...)
 	}
+	if h.Transport != nil {
+		errs = append(errs, h.Transport.validate(at.Child("transport"))...)
+	}
 	return errs
 }
 
-// validateTransports accepts one transport, or grpc with webhook as its fallback.
+// validateTransports accepts one transport, or grpc or a plugged one with webhook as its fallback.
 func (h *Hook) validateTransports(at *field.Path) field.ErrorList {
-	const expected = "exactly one of webhook, grpc and inproc must be set, or grpc with webhook as its fallback"
-	switch set := h.Transports(); {
-	case len(set) == 0:
+	const expected = "exactly one of webhook, grpc, inproc and transport must be set, " +
+		"or grpc or transport with webhook as its fallback"
+	main := 0
+	for _, set := range []bool{h.GRPC != nil, h.Transport != nil, h.InProcess != nil} {
+		if set {
+			main++
+		}
+	}
+	switch {
+	case main == 0 && h.Webhook == nil:
 		return field.ErrorList{field.Required(at, expected)}
-	case len(set) > 1 && h.InProcess != nil:
+	case main > 1, h.InProcess != nil && h.Webhook != nil:
 		return field.ErrorList{field.Forbidden(at, expected)}
 	}
 	return nil
@@ -198,6 +212,37 @@ func (p *InProcess) validate(at *field.Path) field.ErrorList {
 	errs := p.Timeout.validate(at.Child("timeout"))
 	if p.Name == "" {
 		errs = append(errs, field.Required(at.Child("name"), "the name of a registered hook"))
+	}
+	return errs
+}
+
+// ownTransports are Hookloop's own, which have fields of their own.
+var ownTransports = []string{"webhook", "grpc", "inproc"}
+
+// transportName is the syntax of the name of a transport.
+var transportName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+// CheckTransportName returns an error if a transport cannot be registered under a name.
+func CheckTransportName(name string) error {
+	switch {
+	case slices.Contains(ownTransports, name):
+		return fmt.Errorf("%q is one of Hookloop's own transports, which has a field of its own", name)
+	case len(name) > 63 || !transportName.MatchString(name):
+		return fmt.Errorf("got %q, expected at most 63 lower case letters, digits and hyphens such as nats", name)
+	}
+	return nil
+}
+
+func (t *Transport) validate(at *field.Path) field.ErrorList {
+	if t.Name == "" {
+		return field.ErrorList{field.Required(at.Child("name"), "the name of a registered transport")}
+	}
+	var errs field.ErrorList
+	if err := CheckTransportName(t.Name); err != nil {
+		errs = append(errs, field.Invalid(at.Child("name"), t.Name, err.Error()))
+	}
+	if content := bytes.TrimSpace(t.content()); content[0] != '{' {
+		errs = append(errs, field.Invalid(at.Child("config"), string(content[:min(len(content), 64)]), "must be an object"))
 	}
 	return errs
 }

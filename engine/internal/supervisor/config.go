@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
@@ -95,13 +96,11 @@ func (s *Supervisor) open(
 ) (*hook.Opened, error) {
 	transports := declared.Transports()
 	at := fmt.Sprintf("spec.hooks.%s", op)
-	name := hook.Composed(transports...)
-	opener, ok := s.Openers[name]
-	if !ok {
-		return nil, &Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: fmt.Sprintf(
-			"%s: got %q, expected one of webhook, grpc and inproc, or grpc with webhook", at, name)}
+	opener, err := s.opener(at, transports)
+	if err != nil {
+		return nil, err
 	}
-	field, endpoints, err := fieldsOf(c, declared, transports)
+	field, endpoints, err := fieldsOf(c, transports)
 	if err != nil {
 		return nil, err
 	}
@@ -121,34 +120,65 @@ func (s *Supervisor) open(
 	})
 	if err != nil {
 		if len(transports) == 1 { // otherwise the error names the transport
-			err = fmt.Errorf("%s: %w", name, err)
+			err = fmt.Errorf("%s: %w", transports[0].Field, err)
 		}
 		return nil, &Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: fmt.Sprintf("%s.%v", at, err)}
 	}
 	return opened, nil
 }
 
-// fieldsOf returns the JSON of a hook's transport, or of the whole hook if it has several, and of
-// the controller's endpointConfigs.
-func fieldsOf(c *config, declared *v1alpha1.Hook, transports []string) (field, endpoints json.RawMessage, err error) {
-	field, err = json.Marshal(declared)
-	if err != nil {
-		return nil, nil, err
+// opener returns the opener of a hook with some transports. The error is a *Fault that names the
+// transport that the program does not have.
+func (s *Supervisor) opener(at string, transports []v1alpha1.ConfiguredTransport) (hook.Opener, error) {
+	var names []string
+	for _, t := range transports {
+		names = append(names, t.Name)
 	}
-	if len(c.endpointConfigs) > 0 {
-		endpoints, err = json.Marshal(c.endpointConfigs)
-		if err != nil {
-			return nil, nil, err
+	if opener, ok := s.Openers[hook.Composed(names...)]; ok {
+		return opener, nil
+	}
+	for _, t := range transports {
+		if _, known := s.Openers[t.Name]; !known && t.Field == "transport.config" {
+			return nil, &Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: fmt.Sprintf(
+				"%s.transport.name: %q is no transport of this program; expected %s", at, t.Name, s.plugged())}
 		}
 	}
-	if len(transports) > 1 {
-		return field, endpoints, nil
+	return nil, &Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: fmt.Sprintf(
+		"%s: got %q, expected one transport, or grpc or transport with webhook", at, hook.Composed(names...))}
+}
+
+// plugged lists the transports that the program adds to Hookloop's own, for messages.
+func (s *Supervisor) plugged() string {
+	var names []string
+	for name := range s.Openers {
+		if v1alpha1.CheckTransportName(name) == nil {
+			names = append(names, fmt.Sprintf("%q", name))
+		}
 	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(field, &fields); err != nil {
-		return nil, nil, err
+	if len(names) == 0 {
+		return "a program that adds it (server.Config.Transports), because this one adds none"
 	}
-	return fields[transports[0]], endpoints, nil
+	slices.Sort(names)
+	return "one of " + strings.Join(names, ", ")
+}
+
+// fieldsOf returns the JSON of a hook's transport, or an object with that of each by its name if
+// the hook has several, and the JSON of the controller's endpointConfigs.
+func fieldsOf(c *config, transports []v1alpha1.ConfiguredTransport) (field, endpoints json.RawMessage, err error) {
+	if len(transports) == 1 {
+		field, err = json.Marshal(transports[0].Config)
+	} else {
+		all := map[string]any{}
+		for _, t := range transports {
+			all[t.Name] = t.Config
+		}
+		field, err = json.Marshal(all)
+	}
+	if err != nil || len(c.endpointConfigs) == 0 {
+		return field, nil, err
+	}
+	endpoints, err = json.Marshal(c.endpointConfigs)
+	return field, endpoints, err
 }
 
 func closeHooks(hooks []*hook.Opened) error {

@@ -35,21 +35,26 @@ func fallback(answering map[hook.Op]hook.Answering) hook.Condition {
 	}
 	var texts []string
 	away := 0
+	alone := v1alpha1.ReasonGRPC
+	withWebhook := v1alpha1.ReasonGRPCAndWebhook
 	for _, op := range slices.Sorted(maps.Keys(answering)) {
 		if a := answering[op]; a.Cause != "" {
 			away++
 			texts = append(texts, fmt.Sprintf("spec.hooks.%s is answered by %s: %s", op, a.Transport, a.Cause))
+		} else if a.Transport != "grpc" {
+			alone = v1alpha1.ReasonTransport
+			withWebhook = v1alpha1.ReasonTransportAndWebhook
 		}
 	}
 	switch away {
 	case 0:
-		c.Reason = v1alpha1.ReasonGRPC
+		c.Reason = alone
 		c.Message = "the preferred transport answers"
 		return c
 	case len(answering):
 		c.Reason = v1alpha1.ReasonWebhook
 	default:
-		c.Reason = v1alpha1.ReasonGRPCAndWebhook
+		c.Reason = withWebhook
 	}
 	c.Status, c.Message = metav1.ConditionTrue, strings.Join(texts, "; ")
 	return c

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // TestOpenerOfAHook opens hooks with one and with several transports, and compares the opener that
@@ -28,12 +29,28 @@ func TestOpenerOfAHook(t *testing.T) {
 			v1alpha1.Hook{GRPC: grpc, Webhook: webhook}, "grpc+webhook",
 			`{"webhook":{"url":"http://b/"},"grpc":{"target":"a:1"}}`, "spec.hooks.sync.it is bad",
 		},
-		"none": {want: `spec.hooks.sync: got "", expected one of webhook, grpc and inproc, or grpc with webhook`},
+		"none": {want: `spec.hooks.sync: got "", expected one transport, or grpc or transport with webhook`},
+		"plugged": {
+			v1alpha1.Hook{Transport: plugged("nats", `{"subject":"a"}`)}, "nats", `{"subject":"a"}`,
+			"spec.hooks.sync.transport.config: it is bad",
+		},
+		"plugged without configuration": {
+			v1alpha1.Hook{Transport: &v1alpha1.Transport{Name: "nats"}}, "nats", `{}`,
+			"spec.hooks.sync.transport.config: it is bad",
+		},
+		"plugged with a fallback": {
+			v1alpha1.Hook{Transport: plugged("nats", `{"subject":"a"}`), Webhook: webhook}, "nats+webhook",
+			`{"webhook":{"url":"http://b/"},"nats":{"subject":"a"}}`, "spec.hooks.sync.it is bad",
+		},
+		"not plugged": {
+			v1alpha1.Hook{Transport: plugged("kafka", `{}`)}, "", "",
+			`spec.hooks.sync.transport.name: "kafka" is no transport of this program; expected one of "nats", "tcp"`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var opener, field string
 			openers := hook.Openers{}
-			for _, transport := range []string{"grpc", "webhook", "grpc+webhook"} {
+			for _, transport := range []string{"grpc", "webhook", "grpc+webhook", "nats", "nats+webhook", "tcp"} {
 				openers[transport] = func(s hook.Config) (*hook.Opened, error) {
 					opener = transport
 					field = string(s.Field)
@@ -52,6 +69,21 @@ func TestOpenerOfAHook(t *testing.T) {
 				t.Errorf("field (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func plugged(name, config string) *v1alpha1.Transport {
+	return &v1alpha1.Transport{Name: name, Config: &runtime.RawExtension{Raw: []byte(config)}}
+}
+
+// TestAProgramWithoutTransports names what would have to be done.
+func TestAProgramWithoutTransports(t *testing.T) {
+	s := &Supervisor{Config: Config{Openers: hook.Openers{"grpc": nil, "webhook": nil, "grpc+webhook": nil}}}
+	_, err := s.opener("spec.hooks.sync", (&v1alpha1.Hook{Transport: plugged("nats", `{}`)}).Transports())
+	want := `spec.hooks.sync.transport.name: "nats" is no transport of this program; expected a program that adds it ` +
+		`(server.Config.Transports), because this one adds none`
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
 
