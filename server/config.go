@@ -97,9 +97,9 @@ type Config struct {
 	// them.
 	Hooks map[string]Hook
 
-	// Transports are further transports, by the name that a hook refers to
-	// (spec.hooks.sync.transport.name). They are for programs that embed the engine; no flag sets
-	// them.
+	// Transports are transports that this program adds to Hookloop's own, by the name with which a
+	// hook selects one (spec.hooks.sync.transport.name: nats). A name has at most 63 lower case
+	// letters, digits and hyphens. Package transports shows how to write one. No flag sets them.
 	Transports hook.Openers
 
 	// Controllers are controllers in Go of this process (packages controller and actor), which run
@@ -290,6 +290,15 @@ func (c *Config) checkControllers() error {
 		return errors.New("Config.ControllersOnly: Controllers is empty, expected a controller")
 	case c.ControllersOnly && len(c.Hooks) > 0:
 		return errors.New("Config.ControllersOnly: Hooks has hooks of declared controllers, expected none")
+	}
+	for name, open := range c.Transports {
+		err := v1alpha1.CheckTransportName(name)
+		if err == nil && open == nil {
+			err = fmt.Errorf("%q has no opener, expected a hook.Opener", name)
+		}
+		if err != nil {
+			return fmt.Errorf("Config.Transports: %w", err)
+		}
 	}
 	if err := engine.CheckControllers(c.Scheme, c.Controllers...); err != nil {
 		return fmt.Errorf("Config.Controllers: %w", err)

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 
 	"github.com/hookloop/hookloop/engine"
@@ -11,8 +10,6 @@ import (
 	"github.com/hookloop/hookloop/transports"
 	"github.com/hookloop/hookloop/transports/fallback"
 	"github.com/hookloop/hookloop/transports/gateway"
-	"github.com/hookloop/hookloop/transports/grpc"
-	"github.com/hookloop/hookloop/transports/webhook"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/klog/v2"
@@ -109,24 +106,11 @@ func (p *process) gateway(ctx context.Context, streams *transports.StreamMetrics
 	})
 }
 
-// transports returns the openers of hooks by the fields of their spec.
+// transports returns the openers of hooks by the names of their transports.
 func (p *process) transports(g *gateway.Server, streams *transports.StreamMetrics) hook.Openers {
-	overGRPC := &grpc.Transport{Build: p.Version, Metrics: streams, Memory: p.budget, Secrets: p.secrets()}
-	p.countCache("stream-arrivals", overGRPC.CachedArrivals)
-	overHTTP := &webhook.Transport{Memory: p.budget, Secrets: p.secrets()}
-	both := &fallback.Transport{
-		Preferred: fallback.Side{Name: "grpc", Open: overGRPC.Open},
-		Fallback:  fallback.Side{Name: "webhook", Open: overHTTP.Open},
-		Metrics:   fallback.NewMetrics(p.perController),
-	}
-	all := hook.Openers{
-		"webhook": overHTTP.Open, "grpc": overGRPC.Open, "inproc": p.inside.Open,
-		hook.Composed(both.Preferred.Name, both.Fallback.Name): both.Open,
-	}
-	maps.Copy(all, p.Transports)
-	if g == nil {
-		return all
-	}
-	overGRPC.Worker = g.Open
-	return g.Openers(all)
+	return transports.Openers(transports.Config{
+		Version: p.Version, Memory: p.budget, Secrets: p.secrets(), Streams: streams,
+		Fallbacks: fallback.NewMetrics(p.perController), Functions: p.inside, Gateway: g, More: p.Transports,
+		CountCache: p.countCache,
+	})
 }

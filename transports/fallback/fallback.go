@@ -27,10 +27,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Side is one of the two transports. Name is its field of a hook's spec.
+// Side is one of the two transports.
 type Side struct {
+	// Name is the name of the transport, and its key in the hook's field.
 	Name string
-	Open hook.Opener
+	// Field is the field of a hook's spec in messages; empty if it is Name.
+	Field string
+	Open  hook.Opener
 }
 
 // Transport opens hooks that have both transports. Hooks of one controller with the same preferred
@@ -99,11 +102,11 @@ func (t *Transport) open(p *pair, s hook.Config, fields map[string]json.RawMessa
 // open opens the hook of one transport.
 func (s Side) open(settings hook.Config) (*hook.Opened, error) {
 	if settings.Field == nil {
-		return nil, fmt.Errorf("%s: is missing; expected both transports", s.Name)
+		return nil, fmt.Errorf("%s: is missing; expected both transports", cmp.Or(s.Field, s.Name))
 	}
 	opened, err := s.Open(settings)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.Name, err)
+		return nil, fmt.Errorf("%s: %w", cmp.Or(s.Field, s.Name), err)
 	}
 	return opened, nil
 }
