@@ -221,7 +221,8 @@ func (o *oneAtATime) work(ctx context.Context) {
 	o.unfinished = o.unfinished || ctx.Err() != nil
 }
 
-// TestSlowHooks has hooks that take the time slow. What the machine adds to it does not count.
+// TestSlowHooks has hooks that take the time slow. How late a call ends is never a fault: on a busy
+// machine a good hook answers after its deadline, too, which looks like a hook that ignores it.
 func TestSlowHooks(t *testing.T) {
 	t.Parallel()
 	var alone oneAtATime
@@ -230,9 +231,9 @@ func TestSlowHooks(t *testing.T) {
 		return nil
 	}
 	for _, test := range []struct {
-		name string
-		sync func(context.Context, *compositev1.SyncResponse) error
-		want []string
+		name  string
+		sync  func(context.Context, *compositev1.SyncResponse) error
+		notes []string
 	}{
 		{"ends at both", func(ctx context.Context, _ *compositev1.SyncResponse) error {
 			select {
@@ -254,8 +255,11 @@ func TestSlowHooks(t *testing.T) {
 			report := verify(t, Options{
 				Addresses: []string{address}, Parent: file(t, smallParent), Timeout: time.Minute, answerTime: slow,
 			})
-			if diff := cmp.Diff(test.want, ids(report, Fault)); diff != "" {
-				t.Errorf("faults (-want +got):\n%s\n%s", diff, text(t, report))
+			if got := ids(report, Fault); len(got) > 0 {
+				t.Errorf("faults %v, want none:\n%s", got, text(t, report))
+			}
+			for _, want := range test.notes {
+				finding(t, report, want)
 			}
 		})
 	}
@@ -269,10 +273,10 @@ func TestHangingHook(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		serve func(*testing.T, *grpcHook) string
-		want  []string
+		notes []string
 	}{
-		"a server that ends calls":    {serveGRPC, []string{ruleTimedOut}},
-		"a server that ends no calls": {serveHTTP, []string{ruleDeadline, ruleTimedOut}},
+		"a server that ends calls":    {serve: serveGRPC},
+		"a server that ends no calls": {serve: serveHTTP, notes: []string{ruleDeadline}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -280,8 +284,11 @@ func TestHangingHook(t *testing.T) {
 			address := test.serve(t, hang(end))
 			t.Cleanup(func() { close(end) })
 			report := verify(t, Options{Addresses: []string{address}, Timeout: 2 * time.Second})
-			if diff := cmp.Diff(test.want, ids(report, Fault)); diff != "" {
+			if diff := cmp.Diff([]string{ruleTimedOut}, ids(report, Fault)); diff != "" {
 				t.Errorf("faults (-want +got):\n%s\n%s", diff, text(t, report))
+			}
+			if diff := cmp.Diff(test.notes, ids(report, Note)); diff != "" {
+				t.Errorf("notes (-want +got):\n%s\n%s", diff, text(t, report))
 			}
 		})
 	}

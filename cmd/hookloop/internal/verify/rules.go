@@ -6,7 +6,9 @@ import "slices"
 type Level string
 
 // The levels. A Fault damages answers, or makes the engine reject them. A Note is information, and
-// does not make the hook a bad one.
+// does not make the hook a bad one. A finding that rests on a measured time is a Note, because a
+// busy machine delays good hooks. Only the timeout of a call is a limit: the engine fails the
+// parent when it ends.
 const (
 	Fault Level = "fault"
 	Note  Level = "note"
@@ -88,8 +90,8 @@ var rules = []Rule{
 	{ruleErrorAnswer, Fault, "a status other than 200 for an error: with 200, it is an answer that deletes all children"},
 	{ruleErrorCode, Fault, "a status with a meaning, such as INVALID_ARGUMENT, INTERNAL or 500"},
 	{ruleErrorMessage, Fault, "a message in each error: the parent shows it"},
-	{ruleDeadline, Fault, "an end of the call at its deadline"},
-	{ruleCancellation, Fault, "an end of the work when the call is cancelled"},
+	{ruleDeadline, Note, "an end of the call at its deadline; a busy machine can be late, too"},
+	{ruleCancellation, Note, "an end of the work when the call is cancelled; a busy machine can be late, too"},
 	{ruleFinalize, Fault, "finalized: true once the parent has no children: without it the parent is never deleted"},
 	{ruleStream, Fault, "the same answer over the stream as by a unary call"},
 	{ruleNoStream, Note, "nothing: the engine uses unary calls, which carry the whole state"},
