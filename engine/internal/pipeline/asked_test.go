@@ -24,7 +24,7 @@ func newQuestions(t *testing.T) *questions {
 	t.Helper()
 	q := &questions{t: t, api: newAPI(t, web(""))}
 	answer := answers("one", "two")
-	s, seen := settings(t, q.api, newComposite(t, false), func(asked *hook.Question) (*hook.Answer, error) {
+	s, seen := settings(t, q.api, newComposite(t, syncOnly), func(asked *hook.Question) (*hook.Answer, error) {
 		q.reasons = append(q.reasons, asked.Changed)
 		if q.fails != nil {
 			return nil, q.fails

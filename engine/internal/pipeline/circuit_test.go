@@ -138,7 +138,7 @@ func TestFlappingParent(t *testing.T) {
 	}
 	for name, desired := range answers {
 		t.Run(name, func(t *testing.T) {
-			w, p := owner(t, true, desired)
+			w, p := owner(t, desired)
 			p.Circuit = circuit.Config{Limit: limit, Pause: time.Hour}
 			run := func() {
 				for range 3 * limit {
@@ -177,7 +177,7 @@ func TestFlappingParent(t *testing.T) {
 // and the circuit stays counted.
 func TestEchoBesideAnOpenCircuit(t *testing.T) {
 	n := int64(0)
-	w, p := owner(t, true, func(*object.Object) (*plan.Desired, error) {
+	w, p := owner(t, func(*object.Object) (*plan.Desired, error) {
 		n++
 		return &plan.Desired{Status: map[string]any{"n": n}}, nil
 	})

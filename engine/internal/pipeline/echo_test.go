@@ -14,7 +14,7 @@ import (
 // outputs of the input red.
 func TestEcho(t *testing.T) {
 	a := newAPI(t, web(""), page("red", ""))
-	s, seen := settings(t, a, newMapping(false), func(*hook.Question) (*hook.Answer, error) {
+	s, seen := settings(t, a, newMapping(), func(*hook.Question) (*hook.Answer, error) {
 		return &hook.Answer{Children: []json.RawMessage{desired("one"), desired("two")}}, nil
 	})
 	p := pipeline.New(s)

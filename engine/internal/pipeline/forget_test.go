@@ -34,7 +34,7 @@ func forgotten(uid types.UID, part string) types.UID {
 func remembering(t *testing.T) (*fixture, *Pipeline, *holder, *[]types.UID) {
 	t.Helper()
 	label := "x"
-	w, p := owner(t, true, func(o *object.Object) (*plan.Desired, error) {
+	w, p := owner(t, func(o *object.Object) (*plan.Desired, error) {
 		return &plan.Desired{
 			Status: map[string]any{"of": o.Name()}, Labels: map[string]*string{"l": &label},
 			Events: []plan.Event{{Reason: "Seen", Message: o.Name()}},
@@ -118,7 +118,7 @@ func TestEveryPartIsReset(t *testing.T) {
 // parent has a limit, except for the parts that grow with its children and its status.
 func TestStateIsBounded(t *testing.T) {
 	n := 0
-	w, p := owner(t, true, func(*object.Object) (*plan.Desired, error) {
+	w, p := owner(t, func(*object.Object) (*plan.Desired, error) {
 		n++
 		long := strings.Repeat("x", 100_000) + fmt.Sprint(n)
 		if n%2 == 0 {

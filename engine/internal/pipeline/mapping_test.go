@@ -83,11 +83,17 @@ func (m mapping) Desired(in plan.Input, answers []*hook.Answer) (*plan.Desired, 
 }
 
 // newMapping returns a mapping that selects all Webs.
-func newMapping(finalizes bool) mapping {
+func newMapping() mapping {
 	return mapping{rules: shape.ParentRules{
 		Resource: webs, Selected: func(*object.Object) bool { return true },
-		Finalizer: "metacontroller.io/compositecontroller-web", Finalizes: finalizes,
+		Finalizer: "metacontroller.io/compositecontroller-web",
 	}}
+}
+
+// finalizing returns the mapping with a finalize hook.
+func (m mapping) finalizing() mapping {
+	m.rules.Finalizes = true
+	return m
 }
 
 // syncPart syncs one part of the parent, or with an empty part the parent's own key. It returns the
@@ -105,7 +111,7 @@ func syncPart(t *testing.T, a *api, p *pipeline.Pipeline, seen *recorder, part s
 func TestThirdKind(t *testing.T) {
 	a := newAPI(t, web(""), page("red", ""), page("blue", ""))
 	part := ""
-	s, seen := settings(t, a, newMapping(false), func(q *hook.Question) (*hook.Answer, error) {
+	s, seen := settings(t, a, newMapping(), func(q *hook.Question) (*hook.Answer, error) {
 		if q.Op == hook.Finalize {
 			return &hook.Answer{Finalized: true}, nil
 		}
@@ -170,7 +176,8 @@ func TestKeysWithoutQuestion(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			a := newAPI(t, test.objects...)
-			m := newMapping(test.finalizes)
+			m := newMapping()
+			m.rules.Finalizes = test.finalizes
 			m.silent = true
 			s, seen := settings(t, a, m, func(*hook.Question) (*hook.Answer, error) { panic("no question is expected") })
 			outcome, log := syncPart(t, a, pipeline.New(s), seen, test.part)
@@ -225,7 +232,7 @@ func TestPartsLeaveTheParentAlone(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			a := newAPI(t, test.objects...)
-			s, seen := settings(t, a, newMapping(true), test.answer)
+			s, seen := settings(t, a, newMapping().finalizing(), test.answer)
 			outcome, log := syncPart(t, a, pipeline.New(s), seen, "red")
 			if diff := cmp.Diff(test.want, log); diff != "" {
 				t.Errorf("log (-want +got):\n%s", diff)

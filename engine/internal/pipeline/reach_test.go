@@ -68,7 +68,7 @@ func TestReach(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			_, p := owner(t, true, func(*object.Object) (*plan.Desired, error) { return &plan.Desired{}, nil })
+			_, p := owner(t, func(*object.Object) (*plan.Desired, error) { return &plan.Desired{}, nil })
 			r := &reached{wait: time.Minute}
 			p.Reach = r
 			p.Hooks = map[hook.Op]*hook.Opened{hook.Sync: {Address: "inproc:web", Hook: hook.Func(

@@ -104,14 +104,17 @@ func settings(
 	}, r
 }
 
-// newComposite returns a composite controller of Webs with Pages. It finalizes if finalize is set.
-func newComposite(t *testing.T, finalize bool) shape.Shape {
+// The hooks that a composite controller of the tests declares.
+var (
+	syncOnly        = v1alpha1.CompositeHooks{Sync: &v1alpha1.Hook{}}
+	syncAndFinalize = v1alpha1.CompositeHooks{Sync: &v1alpha1.Hook{}, Finalize: &v1alpha1.Hook{}}
+)
+
+// newComposite returns a composite controller of Webs with Pages.
+func newComposite(t *testing.T, hooks v1alpha1.CompositeHooks) shape.Shape {
 	t.Helper()
 	c := &v1alpha1.CompositeController{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-	c.Spec.Hooks = &v1alpha1.CompositeHooks{Sync: &v1alpha1.Hook{}}
-	if finalize {
-		c.Spec.Hooks.Finalize = &v1alpha1.Hook{}
-	}
+	c.Spec.Hooks = &hooks
 	c.Spec.ChildResources = make([]v1alpha1.ChildResourceRule, 1)
 	s, err := composite.New(nil, c, composite.Resources{
 		Parent: webs, Children: []object.Resource{pages}, Custom: func(object.Resource) bool { return true },
@@ -199,7 +202,11 @@ func TestStages(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			a := newAPI(t, test.objects...)
-			s, seen := settings(t, a, newComposite(t, test.finalize), test.answer)
+			hooks := syncOnly
+			if test.finalize {
+				hooks = syncAndFinalize
+			}
+			s, seen := settings(t, a, newComposite(t, hooks), test.answer)
 			p := pipeline.New(s)
 			_, _ = p.Reconcile(t.Context(), item()) // the outcome has the error
 			if diff := cmp.Diff(test.want, a.took()); diff != "" {
@@ -221,7 +228,7 @@ func TestStages(t *testing.T) {
 func TestStatusBesideADeletedChild(t *testing.T) {
 	a := newAPI(t, web(""), page("a", ours), page("b", ours))
 	a.takes = "b"
-	s, seen := settings(t, a, newComposite(t, false), answers())
+	s, seen := settings(t, a, newComposite(t, syncOnly), answers())
 	if _, err := pipeline.New(s).Reconcile(t.Context(), item()); err != nil {
 		t.Errorf("Reconcile = %v, want no error", err)
 	}
@@ -241,7 +248,7 @@ func TestOrderOfFaults(t *testing.T) {
 	a := newAPI(t, web(""))
 	a.refuses = "no"
 	order := [][]string{{"no-a", "no-b"}, {"no-b", "no-a"}}
-	s, seen := settings(t, a, newComposite(t, false), func(q *hook.Question) (*hook.Answer, error) {
+	s, seen := settings(t, a, newComposite(t, syncOnly), func(q *hook.Question) (*hook.Answer, error) {
 		names := order[0]
 		order = order[1:]
 		return answers(names...)(q)
@@ -259,7 +266,7 @@ func TestOrderOfFaults(t *testing.T) {
 
 // TestPanic names the fault as Hookloop's own.
 func TestPanic(t *testing.T) {
-	s, seen := settings(t, newAPI(t, web("")), newComposite(t, false),
+	s, seen := settings(t, newAPI(t, web("")), newComposite(t, syncOnly),
 		func(*hook.Question) (*hook.Answer, error) { panic("broken") })
 	_, _ = pipeline.New(s).Reconcile(t.Context(), item())
 	if err := seen.outcomes[0].Err; err == nil || err.Error() != "internal error: panic: broken" {
@@ -272,7 +279,7 @@ func TestPanic(t *testing.T) {
 func TestStatusBesideAFailedChild(t *testing.T) {
 	a := newAPI(t, web(""))
 	a.refuses = "a"
-	s, seen := settings(t, a, newComposite(t, false), answers("a", "b"))
+	s, seen := settings(t, a, newComposite(t, syncOnly), answers("a", "b"))
 	if _, err := pipeline.New(s).Reconcile(t.Context(), item()); err == nil {
 		t.Error("Reconcile returns no error, want one that asks for a retry")
 	}
@@ -296,7 +303,7 @@ func TestNothingIsAskedAboutAnUnknownView(t *testing.T) {
 	for _, r := range []object.Resource{webs, pages} {
 		a := newAPI(t, web(""), page("a", ours))
 		a.unknown[r] = &view.Error{Resource: r, State: view.Filling}
-		s, seen := settings(t, a, newComposite(t, false), answers())
+		s, seen := settings(t, a, newComposite(t, syncOnly), answers())
 		s.OwnsStatus = false
 		_, err := pipeline.New(s).Reconcile(t.Context(), item())
 		var unknown *view.Error
@@ -314,7 +321,7 @@ func TestNothingIsAskedAboutAnUnknownView(t *testing.T) {
 // TestDeletionLimit has an answer delete more than the controller allows: nothing is deleted.
 func TestDeletionLimit(t *testing.T) {
 	a := newAPI(t, web(""), page("a", ours), page("b", ours), page("c", ours))
-	s, seen := settings(t, a, newComposite(t, false), answers("a"))
+	s, seen := settings(t, a, newComposite(t, syncOnly), answers("a"))
 	s.DeletionLimit = &plan.DeletionLimit{Type: intstr.Int, IntVal: 1}
 	_, _ = pipeline.New(s).Reconcile(t.Context(), item())
 	if diff := cmp.Diff([]string{"ask sync a b c", "event SyncError", "patch webs/web/status"}, a.took()); diff != "" {

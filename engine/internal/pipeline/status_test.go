@@ -151,18 +151,35 @@ func (w *fixture) canonical() string {
 	return string(o.Raw())
 }
 
-// owner returns a pipeline that owns its parents' status. If status is false, they have no status
-// subresource.
-func owner(t *testing.T, status bool, desired func(*object.Object) (*plan.Desired, error)) (*fixture, *Pipeline) {
+// owner returns a pipeline that owns its parents' status.
+func owner(t *testing.T, desired func(*object.Object) (*plan.Desired, error)) (*fixture, *Pipeline) {
+	t.Helper()
+	withStatus := web
+	withStatus.HasStatus = true
+	return ownerOf(t, withStatus, desired)
+}
+
+// ownerWithoutSubresource returns a pipeline of parents that have no status subresource.
+func ownerWithoutSubresource(
+	t *testing.T, desired func(*object.Object) (*plan.Desired, error),
+) (*fixture, *Pipeline) {
+	t.Helper()
+	withoutStatus := web
+	withoutStatus.HasStatus = false
+	return ownerOf(t, withoutStatus, desired)
+}
+
+func ownerOf(
+	t *testing.T, parents object.Resource, desired func(*object.Object) (*plan.Desired, error),
+) (*fixture, *Pipeline) {
 	t.Helper()
 	w := &fixture{
 		t:        t,
-		resource: web,
+		resource: parents,
 		parent:   generation(t, "1"),
 		desired:  desired,
 		clock:    clocktesting.NewFakeClock(time.Unix(0, 0)),
 	}
-	w.resource.HasStatus = status
 	server := httptest.NewServer(w)
 	t.Cleanup(server.Close)
 	tracer := noop.NewTracerProvider().Tracer("")
@@ -254,7 +271,7 @@ func fails(*object.Object) (*plan.Desired, error) { return nil, errBroken }
 // TestSyncedComesWithOtherChanges has parents get the condition Synced=True with a status that is
 // written anyway, and parents at rest not be written for it.
 func TestSyncedComesWithOtherChanges(t *testing.T) {
-	w, p := owner(t, true, answers(`{}`))
+	w, p := owner(t, answers(`{}`))
 	w.sync(p, 2)
 	w.expect("at rest, without the condition", nil)
 	w.desired = answers(`{"phase":"up"}`)
@@ -267,7 +284,7 @@ func TestSyncedComesWithOtherChanges(t *testing.T) {
 // TestSyncedFollowsFaults has the condition be False while there is a fault and True after it, each
 // written once.
 func TestSyncedFollowsFaults(t *testing.T) {
-	w, p := owner(t, true, fails)
+	w, p := owner(t, fails)
 	w.sync(p, 3)
 	w.expect("a fault", []string{"status"}, "Synced=False@1")
 	w.desired = answers(`{}`)
@@ -278,7 +295,7 @@ func TestSyncedFollowsFaults(t *testing.T) {
 // TestHooksCopyConditions has a hook answer the status that it was shown: the engine's own
 // conditions are the engine's nevertheless.
 func TestHooksCopyConditions(t *testing.T) {
-	w, p := owner(t, true, fails)
+	w, p := owner(t, fails)
 	w.sync(p, 1)
 	w.writes = nil
 	rolling := []hook.Condition{
@@ -303,7 +320,7 @@ func TestHooksCopyConditions(t *testing.T) {
 // TestFaultsWithoutSubresource has a parent with a generation that each write of the status
 // changes: a fault that repeats is written once.
 func TestFaultsWithoutSubresource(t *testing.T) {
-	w, p := owner(t, false, fails)
+	w, p := ownerWithoutSubresource(t, fails)
 	w.sync(p, 5)
 	w.expect("a fault", []string{"status"}, "Synced=False")
 	if w.parent.Generation() != 2 {
@@ -320,14 +337,14 @@ func TestFaultsWithoutSubresource(t *testing.T) {
 // written nevertheless, and once.
 func TestSchemasWithoutConditions(t *testing.T) {
 	t.Run("drops it", func(t *testing.T) {
-		w, p := owner(t, true, answers(`{"phase":"up"}`))
+		w, p := owner(t, answers(`{"phase":"up"}`))
 		w.prunes = "conditions"
 		w.sync(p, 3)
 		w.sync(restart(p), 3)
 		w.expect("", []string{"status"})
 	})
 	t.Run("refuses it", func(t *testing.T) {
-		w, p := owner(t, true, answers(`{"phase":"up"}`))
+		w, p := owner(t, answers(`{"phase":"up"}`))
 		w.refuses = "Synced"
 		w.sync(p, 3)
 		w.expect("", []string{"status refused", "status"})
@@ -339,7 +356,7 @@ func TestSchemasWithoutConditions(t *testing.T) {
 		w.expect("a fault", []string{"status refused"})
 	})
 	t.Run("has something else there", func(t *testing.T) {
-		w, p := owner(t, true, answers(`{"conditions":"fine"}`))
+		w, p := owner(t, answers(`{"conditions":"fine"}`))
 		w.sync(p, 3)
 		if raw, _ := w.parent.Field("status", "conditions"); string(raw) != `"fine"` || len(w.writes) != 1 {
 			t.Errorf("conditions are %s after %v", raw, w.writes)
@@ -356,7 +373,7 @@ func TestStatusFollowsRevertedMetadata(t *testing.T) {
 	}{"reverted": {true, []string{"metadata", "status"}}, "kept": {false, []string{"metadata"}}} {
 		t.Run(name, func(t *testing.T) {
 			yes := "yes"
-			w, p := owner(t, true, func(*object.Object) (*plan.Desired, error) {
+			w, p := owner(t, func(*object.Object) (*plan.Desired, error) {
 				return &plan.Desired{Labels: map[string]*string{"wanted": &yes}, Status: map[string]any{"seen": true}}, nil
 			})
 			w.reverts = c.reverts
@@ -368,7 +385,7 @@ func TestStatusFollowsRevertedMetadata(t *testing.T) {
 
 // TestEmptyStatusIsWritten distinguishes an empty status from none.
 func TestEmptyStatusIsWritten(t *testing.T) {
-	w, p := owner(t, true,
+	w, p := owner(t,
 		func(*object.Object) (*plan.Desired, error) { return &plan.Desired{Status: map[string]any{}}, nil })
 	w.parent = generation(t, "0")
 	m, err := w.parent.Map()

@@ -139,26 +139,36 @@ func TestRequirementsMoveAlthoughTheHookFails(t *testing.T) {
 				}
 				return &hook.Answer{Requirements: []hook.RelatedRule{ruleNamed("", pointer)}}, nil
 			})
-			ask := func(fails bool, want ...string) {
+			ask := func(want ...string) error {
 				t.Helper()
 				rounds = nil
 				_, err := r.Wrap(&hook.Opened{Hook: next, Address: "here"}).Ask(t.Context(), about(t, "web"))
-				if (err != nil) != fails {
-					t.Errorf("error %v, want one: %t", err, fails)
-				}
 				if diff := cmp.Diff(want, rounds); diff != "" {
 					t.Errorf("rounds (-want +got):\n%s", diff)
 				}
+				return err
 			}
-			ask(false, "nothing", "a")
+			answered := func(want ...string) {
+				t.Helper()
+				if err := ask(want...); err != nil {
+					t.Errorf("error %v, want none", err)
+				}
+			}
+			fails := func(want ...string) {
+				t.Helper()
+				if err := ask(want...); err == nil {
+					t.Error("no error, want the hook's")
+				}
+			}
+			answered("nothing", "a")
 			pointer = "c"
-			ask(true, "a", "nothing", "none")
+			fails("a", "nothing", "none")
 			r.server.Put(pages, page("shop", "c"))
 			r.awaitQueued("web")
-			ask(false, "c")
+			answered("c")
 			r.server.Delete(pages, "shop", "c")
 			r.awaitQueued("web")
-			ask(true, "none", "nothing")
+			fails("none", "nothing")
 		})
 	}
 }
@@ -300,22 +310,28 @@ func TestRequirementsOfAFatalAnswer(t *testing.T) {
 // first time, what the latest one requires. The requirements of a revision are dropped with it.
 func TestRequirementsOfOlderRevisions(t *testing.T) {
 	r := newRequiring(t, always(ruleNamed("", "a")))
-	ask := func(previousRevision bool, rules []hook.RelatedRule, rounds ...string) {
+	latest := func(rules []hook.RelatedRule, rounds ...string) {
+		t.Helper()
+		r.require = always(rules...)
+		r.asks(about(t, "web"), rounds...)
+	}
+	older := func(rules []hook.RelatedRule, rounds ...string) {
 		t.Helper()
 		q := about(t, "web")
-		q.PreviousRevision, r.require = previousRevision, always(rules...)
+		q.PreviousRevision = true
+		r.require = always(rules...)
 		r.asks(q, rounds...)
 	}
 	a := []hook.RelatedRule{ruleNamed("", "a")}
 	b := []hook.RelatedRule{ruleNamed("", "b")}
-	ask(false, a, "", "a")
-	ask(true, b, "a", "b")
-	ask(false, a, "a")
-	ask(true, b, "b")
-	ask(false, nil, "a", "")
-	ask(true, b, "", "b")
-	ask(false, nil, "")
-	ask(false, nil, "")
+	latest(a, "", "a")
+	older(b, "a", "b")
+	latest(a, "a")
+	older(b, "b")
+	latest(nil, "a", "")
+	older(b, "", "b")
+	latest(nil, "")
+	latest(nil, "")
 	r.eventually("the watch ends with the revision", func() bool {
 		open, _ := r.server.Watches(pages)
 		return open == 0
