@@ -189,12 +189,23 @@ func TestRelatedResourcesAreWatchedOnDemand(t *testing.T) {
 	k.Object("Ball", "ball").Apply()
 	engine, labels := ownEngine(k)
 	run(t, k, kit.Composite{Sync: seen(k).URL, Customize: rules(k).URL, Labels: labels})
-	cached := func(want bool) {
+	series := `hookloop_cache_objects{resource="balls.` + k.Group + `/v1"} 1`
+	awaitWatched := func() {
 		t.Helper()
-		k.Eventually(fmt.Sprintf("balls are watched: %t", want), func() error {
+		k.Eventually("balls are watched", func() error {
 			text, err := serve.Fetch(t.Context(), "http://"+engine.Metrics+"/metrics")
-			if err == nil && strings.Contains(text, `hookloop_cache_objects{resource="balls.`+k.Group+`/v1"} 1`) != want {
-				err = errors.New("the opposite is true")
+			if err == nil && !strings.Contains(text, series) {
+				err = errors.New("they are not")
+			}
+			return err
+		})
+	}
+	awaitUnwatched := func() {
+		t.Helper()
+		k.Eventually("balls are not watched", func() error {
+			text, err := serve.Fetch(t.Context(), "http://"+engine.Metrics+"/metrics")
+			if err == nil && strings.Contains(text, series) {
+				err = errors.New("they are")
 			}
 			return err
 		})
@@ -203,17 +214,17 @@ func TestRelatedResourcesAreWatchedOnDemand(t *testing.T) {
 	saw := "Ball." + k.Group + "/v1: ball"
 	k.Apply(relating("none", ""))
 	await(k, "Web", "none", "status.observedGeneration", "1")
-	cached(false)
+	awaitUnwatched()
 	k.Apply(relating("first", rule))
 	k.Apply(relating("second", rule))
 	await(k, "Web", "first", "status.seen", saw)
 	await(k, "Web", "second", "status.seen", saw)
-	cached(true)
+	awaitWatched()
 	k.Patch("Web", "first", "spec: {rules: []}")
 	await(k, "Web", "first", "status.seen", "")
-	cached(true)
+	awaitWatched()
 	k.Delete("Web", "second")
-	cached(false)
+	awaitUnwatched()
 	k.Apply(relating("third", rule))
 	await(k, "Web", "third", "status.seen", saw)
 }

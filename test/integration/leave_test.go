@@ -8,12 +8,24 @@ import (
 	"github.com/hookloop/hookloop/test/kit"
 )
 
-// awaitFinalizer waits until the parent web has the controller's finalizer, or no longer has it.
-func awaitFinalizer(k *kit.Kit, want bool) {
+func compositeFinalizer(k *kit.Kit) string { return "metacontroller.io/compositecontroller-" + k.Name }
+
+// awaitFinalizer waits until the parent web has the controller's finalizer.
+func awaitFinalizer(k *kit.Kit) {
 	k.Helper()
-	name := "metacontroller.io/compositecontroller-" + k.Name
-	k.Eventually(fmt.Sprintf("finalizer %v", want), func() error {
-		if found := k.Get("Web", "web").GetFinalizers(); slices.Contains(found, name) != want {
+	k.Eventually("the parent has the finalizer", func() error {
+		if found := k.Get("Web", "web").GetFinalizers(); !slices.Contains(found, compositeFinalizer(k)) {
+			return fmt.Errorf("finalizers are %v", found)
+		}
+		return nil
+	})
+}
+
+// awaitNoFinalizer waits until the parent web no longer has the controller's finalizer.
+func awaitNoFinalizer(k *kit.Kit) {
+	k.Helper()
+	k.Eventually("the parent no longer has the finalizer", func() error {
+		if found := k.Get("Web", "web").GetFinalizers(); slices.Contains(found, compositeFinalizer(k)) {
 			return fmt.Errorf("finalizers are %v", found)
 		}
 		return nil
@@ -37,9 +49,9 @@ func TestFinalizerGoesWithItsController(t *testing.T) {
 			k := start(t)
 			run(t, k, kit.Composite{Sync: hook, Finalize: hook})
 			k.Apply(parent("web", page("page", "text: one")))
-			awaitFinalizer(k, true)
+			awaitFinalizer(k)
 			leave(k)
-			awaitFinalizer(k, false)
+			awaitNoFinalizer(k)
 			k.Delete("Web", "web")
 			k.Eventually("the parent is gone", func() error {
 				if k.Find("Web", "web") != nil {
@@ -105,13 +117,13 @@ func TestFinalizerGoesThoughTheEngineIsDown(t *testing.T) {
 			engine, labels := ownEngine(k, ownRecord(k))
 			run(t, k, kit.Composite{Sync: hook, Finalize: hook, Labels: labels})
 			k.Apply(parent("web", page("page", "text: one")))
-			awaitFinalizer(k, true)
+			awaitFinalizer(k)
 			if err := engine.Kill(); err != nil {
 				t.Fatal(err)
 			}
 			leave(k, labels)
 			k.Delete("Web", "web")
-			awaitFinalizer(k, true)
+			awaitFinalizer(k)
 			if err := engine.Restart(); err != nil {
 				t.Fatal(err)
 			}

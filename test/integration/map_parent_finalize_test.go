@@ -51,13 +51,24 @@ func (f *farewell) askedParts() []string {
 
 func mapFinalizer(k *kit.Kit) string { return "metacontroller.io/mapcontroller-" + k.Name }
 
-// awaitMapFinalizer waits until the parent web has the finalizer, or no longer has it or is gone.
-func awaitMapFinalizer(k *kit.Kit, want bool) {
+// awaitMapFinalizer waits until the parent web has the finalizer.
+func awaitMapFinalizer(k *kit.Kit) {
 	k.Helper()
-	k.Eventually(fmt.Sprintf("finalizer %v", want), func() error {
+	k.Eventually("the parent has the finalizer", func() error {
+		if found := k.Get("Web", "web").GetFinalizers(); !slices.Contains(found, mapFinalizer(k)) {
+			return fmt.Errorf("finalizers are %v", found)
+		}
+		return nil
+	})
+}
+
+// awaitNoMapFinalizer waits until the parent web no longer has the finalizer, or is gone.
+func awaitNoMapFinalizer(k *kit.Kit) {
+	k.Helper()
+	k.Eventually("the parent no longer has the finalizer", func() error {
 		web := k.Find("Web", "web")
-		if has := web != nil && slices.Contains(web.GetFinalizers(), mapFinalizer(k)); has != want {
-			return fmt.Errorf("finalizer: %v", has)
+		if web != nil && slices.Contains(web.GetFinalizers(), mapFinalizer(k)) {
+			return fmt.Errorf("finalizers are %v", web.GetFinalizers())
 		}
 		return nil
 	})
@@ -72,7 +83,7 @@ func startFarewell(k *kit.Kit, n int, labels map[string]any) *farewell {
 	runMap(k, kit.Mapping{Map: hook.URL, Finalize: hook.URL, Labels: labels})
 	secrets(k, n)
 	k.Apply(mapped)
-	awaitMapFinalizer(k, true)
+	awaitMapFinalizer(k)
 	for i := range n {
 		await(k, "v1/ConfigMap", fmt.Sprintf("copy-sec-in-%03d", i), "data.text", "copied")
 	}
@@ -110,12 +121,12 @@ func TestMapFinalize(t *testing.T) {
 			})
 			k.Delete("v1/Secret", "in-001")
 			k.Settled(settled)
-			awaitMapFinalizer(k, true)
+			awaitMapFinalizer(k)
 			if k.Find("v1/ConfigMap", "copy-sec-in-002") == nil {
 				t.Error("the output of a part with which the hook has not finished is gone")
 			}
 			f.allow(part(2))
-			awaitMapFinalizer(k, false)
+			awaitNoMapFinalizer(k)
 		})
 	}
 }
@@ -128,7 +139,7 @@ func TestMapFinalizeWithoutParts(t *testing.T) {
 			k := start(t)
 			f := startFarewell(k, 0, nil)
 			leave(k)
-			awaitMapFinalizer(k, false)
+			awaitNoMapFinalizer(k)
 			if asked := f.askedParts(); len(asked) > 0 {
 				t.Errorf("asked about %v", asked)
 			}
@@ -150,7 +161,7 @@ func TestMapFinalizerGoesWithItsController(t *testing.T) {
 			k := start(t)
 			f := startFarewell(k, 2, nil)
 			leave(k)
-			awaitMapFinalizer(k, false)
+			awaitNoMapFinalizer(k)
 			if asked := f.askedParts(); len(asked) > 0 {
 				t.Errorf("the finalize hook was asked about %v", asked)
 			}
@@ -194,7 +205,7 @@ func TestMapRestart(t *testing.T) {
 	})
 	f.allow(secretKey(k, "in-000"))
 	restart()
-	awaitMapFinalizer(k, true)
+	awaitMapFinalizer(k)
 	f.allow(secretKey(k, "in-001"), secretKey(k, "in-002"), secretKey(k, "later"))
-	awaitMapFinalizer(k, false)
+	awaitNoMapFinalizer(k)
 }
