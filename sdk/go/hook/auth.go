@@ -101,6 +101,9 @@ func (a *authenticator) checkToken(header metadata.MD) error {
 
 // warnIfUnauthenticated logs a warning if everyone who reaches the server can call it.
 func (o *ServeOptions) warnIfUnauthenticated(log *slog.Logger, at net.Addr) {
+	if at.Network() == "unix" { // the folder's permissions decide who can call
+		return
+	}
 	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsLoopback() || o.ClientCA != "" || o.TokenFile != "" {
 		return
 	}

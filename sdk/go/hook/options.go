@@ -42,7 +42,8 @@ type Options struct {
 // ServeOptions configure Serve. The zero value serves plain text on DefaultListen.
 type ServeOptions struct {
 	Options
-	// Listen is the address to listen on, host:port; port 0 selects a free port. The default is
+	// Listen is the address to listen on: host:port, in which port 0 selects a free port, or a unix
+	// socket, unix:///run/hooks/hello.sock, for an engine in the same Pod. The default is
 	// DefaultListen, 127.0.0.1:9443. Flag --listen, variable HOOKLOOP_HOOK_LISTEN.
 	Listen string
 	// TLSCert and TLSKey name PEM files of the server's certificate and key. They are read again for
@@ -73,7 +74,7 @@ type ServeOptions struct {
 // variable, or the option's present value.
 func (o *ServeOptions) AddFlags(fs *flag.FlagSet) {
 	f := flags{fs}
-	f.text(&o.Listen, "listen", cmp.Or(o.Listen, DefaultListen), "address to listen on; port 0 takes a free one")
+	f.text(&o.Listen, "listen", cmp.Or(o.Listen, DefaultListen), "address or unix:///path to listen on; port 0 takes a free one")
 	f.text(&o.TLSCert, "tls-cert", o.TLSCert, "PEM file with the certificate; empty means plain text")
 	f.text(&o.TLSKey, "tls-key", o.TLSKey, "PEM file with the certificate's key")
 	f.text(&o.ClientCA, "client-ca", o.ClientCA,

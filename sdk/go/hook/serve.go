@@ -55,7 +55,7 @@ func Serve(ctx context.Context, o ServeOptions, hooks ...Hook) error {
 	if err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cmp.Or(o.Listen, DefaultListen))
+	listener, err := listen(ctx, cmp.Or(o.Listen, DefaultListen))
 	if err != nil {
 		return err
 	}
