@@ -80,6 +80,10 @@ type Config struct {
 	// UnrestrictedSecretNamespaces are namespaces with Secrets that may be sent to any address,
 	// as in Metacontroller; "*" means all namespaces.
 	UnrestrictedSecretNamespaces []string
+	// HookSocketFolders are the folders in which hooks may listen on unix sockets, such as a volume
+	// that the engine shares with hooks in its own Pod. Everyone who may create a controller can have
+	// the engine connect to each socket in them.
+	HookSocketFolders []string
 	// ClusterDomain is the domain of the cluster's Services. Empty reads it from the search path in
 	// /etc/resolv.conf; the fallback is cluster.local.
 	ClusterDomain string

@@ -109,7 +109,7 @@ func (p *process) gateway(ctx context.Context, streams *transports.StreamMetrics
 // transports returns the openers of hooks by the names of their transports.
 func (p *process) transports(g *gateway.Server, streams *transports.StreamMetrics) hook.Openers {
 	return transports.Openers(transports.Config{
-		Version: p.Version, Memory: p.budget, Secrets: p.secrets(), Streams: streams,
+		Version: p.Version, Memory: p.budget, Secrets: p.secrets(), Sockets: p.HookSocketFolders, Streams: streams,
 		Fallbacks: fallback.NewMetrics(p.perController), Functions: p.inside, Gateway: g, More: p.Transports,
 		CountCache: p.countCache,
 	})

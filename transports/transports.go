@@ -46,6 +46,9 @@ import (
 // SecretPolicy restricts the addresses to which the values of Secrets may be sent.
 type SecretPolicy = endpoint.Policy
 
+// Sockets are the folders in which hooks may listen on unix sockets. Without any, no hook may.
+type Sockets = endpoint.Sockets
+
 // StreamMetrics count what happens on the streams to gRPC hooks.
 type StreamMetrics = stream.Metrics
 
@@ -61,6 +64,7 @@ type Config struct {
 	// Memory is the memory budget of the process; nil for no limit.
 	Memory  *budget.Budget
 	Secrets SecretPolicy
+	Sockets Sockets
 	// Streams and Fallbacks count what happens; nil counts nothing.
 	Streams   *StreamMetrics
 	Fallbacks *fallback.Metrics
@@ -78,8 +82,14 @@ type Config struct {
 // its fallback (see [hook.Composed]). A transport that the program adds is one more entry: the
 // engine treats all entries in the same way.
 func Openers(c Config) hook.Openers {
-	overHTTP := &webhook.Transport{Memory: c.Memory, Secrets: c.Secrets}
-	overGRPC := &grpc.Transport{Build: c.Version, Metrics: c.Streams, Memory: c.Memory, Secrets: c.Secrets}
+	overHTTP := &webhook.Transport{Memory: c.Memory, Secrets: c.Secrets, Sockets: c.Sockets}
+	overGRPC := &grpc.Transport{
+		Build:   c.Version,
+		Metrics: c.Streams,
+		Memory:  c.Memory,
+		Secrets: c.Secrets,
+		Sockets: c.Sockets,
+	}
 	if c.CountCache != nil {
 		c.CountCache("stream-arrivals", overGRPC.CachedArrivals)
 	}

@@ -51,6 +51,8 @@ func bind(f *pflag.FlagSet, c *server.Config) {
 		"how long a resource's watch may fail before parents that need the resource are not synced")
 	f.StringSliceVar(&c.UnrestrictedSecretNamespaces, "unrestricted-secret-namespaces",
 		c.UnrestrictedSecretNamespaces, "namespaces with Secrets that hooks may have sent to any address; * for all")
+	f.StringSliceVar(&c.HookSocketFolders, "hook-socket-folders", c.HookSocketFolders,
+		"folders in which hooks may listen on unix sockets (unix:///folder/name)")
 	f.StringVar(&c.ClusterDomain, "cluster-domain", c.ClusterDomain,
 		"domain of the cluster's Services; empty takes it from /etc/resolv.conf, else cluster.local")
 	f.StringVar(&c.MemoryBudget, "memory-budget", c.MemoryBudget,

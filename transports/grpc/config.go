@@ -1,9 +1,11 @@
 package grpc
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -29,6 +31,8 @@ type config struct {
 
 	// specAuthority is the host and port in the spec if another name is dialled.
 	specAuthority string
+	// dialSocket connects to the unix socket of the target; nil if the target has an address.
+	dialSocket func(context.Context) (net.Conn, error)
 }
 
 // The modes. The default is the stream if the hook implements it, else unary calls.
@@ -79,12 +83,40 @@ func checkTarget(target string) error {
 			return fmt.Errorf("target: %q has %q; expected IP addresses, or dns:///host:port", target, address)
 		}
 	}
+	if _, found := endpoint.SocketPath(target); found {
+		return nil // the transport checks its folder
+	}
 	scheme, rest, _ := strings.Cut(target, ":")
-	named := strings.HasPrefix(rest, "/") || scheme == "unix" || scheme == "unix-abstract"
+	named := strings.HasPrefix(rest, "/") || scheme == "unix-abstract"
 	if !named || slices.Contains(schemes, scheme) {
 		return nil
 	}
-	return fmt.Errorf("target: %q; expected host:port or dns:///host:port", target)
+	return fmt.Errorf("target: %q; expected host:port, dns:///host:port or unix:///path", target)
+}
+
+// socketTarget is dialled in place of a unix socket. Its host is the authority of calls, as gRPC has
+// it for unix sockets.
+const socketTarget = "passthrough:///localhost"
+
+// useSocket makes connections to the unix socket of the target, if it names one. Nobody can listen
+// in or answer in place of the hook but those who can write in the folder, so that plain text is
+// enough. It returns the target to dial.
+func (c *config) useSocket(sockets endpoint.Sockets) (string, error) {
+	path, found := endpoint.SocketPath(c.Target)
+	if !found {
+		return c.Target, nil
+	}
+	if err := sockets.Check("target", path); err != nil {
+		return "", err
+	}
+	if c.Security != (endpoint.Security{}) || c.ServerName != "" {
+		return "", errors.New(
+			"target: a unix socket is plain text, which excludes caBundle, clientTLS, authorization and serverName")
+	}
+	c.Insecure = true
+	c.specAuthority = "localhost"
+	c.dialSocket = func(ctx context.Context) (net.Conn, error) { return sockets.Dial(ctx, path) }
+	return socketTarget, nil
 }
 
 // keyring returns the TLS configuration and credentials. TLS is required unless the spec sets

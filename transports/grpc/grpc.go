@@ -97,6 +97,8 @@ type Transport struct {
 	Memory *budget.Budget
 	// Secrets restricts the destinations of Secrets' values.
 	Secrets endpoint.Policy
+	// Sockets are the folders in which hooks may listen on unix sockets.
+	Sockets endpoint.Sockets
 	// Worker opens a hook that dials in under a name; nil if there is no gateway.
 	Worker func(s hook.Config, worker string, timeout time.Duration) *hook.Opened
 
@@ -131,7 +133,15 @@ func (t *Transport) Open(s hook.Config) (*hook.Opened, error) {
 
 // open makes a hook with an address.
 func (t *Transport) open(s hook.Config, c *config, address string, timeout time.Duration) (*hook.Opened, error) {
-	keyring, dialled, err := c.keyring(s, address, t.Secrets)
+	to := address
+	if c.Target != "" {
+		var err error
+		to, err = c.useSocket(t.Sockets)
+		if err != nil {
+			return nil, err
+		}
+	}
+	keyring, dialled, err := c.keyring(s, to, t.Secrets)
 	if err != nil {
 		return nil, err
 	}
@@ -185,6 +195,9 @@ func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(security),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			if c.dialSocket != nil {
+				return c.dialSocket(ctx)
+			}
 			return dialer.DialContext(ctx, "tcp", address)
 		}),
 		grpc.WithDefaultServiceConfig(serviceConfig),

@@ -1,11 +1,16 @@
 package grpc
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/transports/internal/endpoint"
 	"github.com/hookloop/hookloop/transports/transporttest"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
@@ -36,6 +41,56 @@ func TestStreamsPassTheSuiteOfAllTransports(t *testing.T) {
 		},
 		Nowhere: func(t *testing.T) json.RawMessage { return field(transporttest.ClosedAddress(t), "", streamMode) },
 	})
+}
+
+// TestUnixSocketsPassTheSuiteOfAllTransports calls hooks that listen on unix sockets, in each mode.
+// They need no insecure.
+func TestUnixSocketsPassTheSuiteOfAllTransports(t *testing.T) {
+	sockets := t.TempDir()
+	transport := &Transport{Sockets: endpoint.Sockets{sockets}}
+	name := func() string { return filepath.Join(sockets, rand.Text()) }
+	serveOn := func(t *testing.T, register func(*grpc.Server)) string {
+		path := name()
+		listener, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		transporttest.ServeGRPC(t, listener, func(server *grpc.Server) {
+			healthv1.RegisterHealthServer(server, health.NewServer())
+			register(server)
+		})
+		return path
+	}
+	for mode, register := range map[string]func(*grpc.Server, transporttest.Behavior){
+		unaryMode: func(s *grpc.Server, behave transporttest.Behavior) { transporttest.Register(s, behave) },
+		streamMode: func(s *grpc.Server, behave transporttest.Behavior) {
+			streamv1.RegisterHookStreamServiceServer(s, newStreamServer(behave))
+		},
+	} {
+		socketField := func(path, timeout string) json.RawMessage {
+			return fmt.Appendf(nil, `{"target":"unix://%s","timeout":%q,"mode":%q}`, path, timeout, mode)
+		}
+		t.Run(mode, func(t *testing.T) {
+			transporttest.Run(t, transporttest.Harness{
+				Open: transport.Open,
+				Serve: func(t *testing.T, timeout string, behave transporttest.Behavior) json.RawMessage {
+					return socketField(serveOn(t, func(s *grpc.Server) { register(s, behave) }), timeout)
+				},
+				Nowhere: func(*testing.T) json.RawMessage { return socketField(name(), "") },
+			})
+		})
+	}
+}
+
+// TestUnixSocketsExcludeTLS rejects certificates and credentials for a unix socket.
+func TestUnixSocketsExcludeTLS(t *testing.T) {
+	transport := &Transport{Sockets: endpoint.Sockets{"/run/hooks"}}
+	for _, more := range []string{`"serverName":"a"`, `"caBundle":{"inline":"x"}`, `"authorization":{"secretRef":{}}`} {
+		_, err := transport.Open(settings(`{"target":"unix:///run/hooks/a.sock",` + more + `}`))
+		if err == nil || !strings.Contains(err.Error(), "target: a unix socket is plain text") {
+			t.Errorf("%s: got %v, want a refusal", more, err)
+		}
+	}
 }
 
 func field(target, timeout, mode string) json.RawMessage {

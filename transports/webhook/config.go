@@ -39,10 +39,36 @@ func (c *config) address() (*url.URL, error) {
 	if err != nil { // the error would repeat the URL, with a password that may be in it
 		return nil, errors.New("url: cannot be parsed; expected http://host/path or https://host/path")
 	}
+	if _, found := endpoint.SocketPath(raw); found {
+		return u, nil // useSocket checks it
+	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("url: %q; expected http://host/path or https://host/path", redacted(u))
 	}
 	return u, nil
+}
+
+// useSocket returns the URL to request of a hook that listens on a unix socket, and the path of the
+// socket, which is empty if the hook has an address. The field path is the path of the URL. Nobody
+// can listen in or answer in place of the hook but those who can write in the folder, so that plain
+// text is enough.
+func (c *config) useSocket(address *url.URL, sockets endpoint.Sockets) (requested *url.URL, socket string, err error) {
+	if address.Scheme != "unix" {
+		return address, "", nil
+	}
+	socket, _ = endpoint.SocketPath(c.URL)
+	if err := sockets.Check("url", socket); err != nil {
+		return nil, "", err
+	}
+	if c.Security != (endpoint.Security{}) {
+		return nil, "", errors.New(
+			"url: a unix socket is plain text, which excludes caBundle, clientTLS, authorization and basicAuth")
+	}
+	requested, err = url.Parse("http://localhost/" + strings.TrimPrefix(c.Path, "/"))
+	if err != nil {
+		return nil, "", errors.New("path: cannot be parsed; expected a path such as /sync")
+	}
+	return requested, socket, nil
 }
 
 // serviceURL returns the URL of the fields service and path.

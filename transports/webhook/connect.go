@@ -29,6 +29,8 @@ type connections struct {
 	// (endpoint.Security.Resolved).
 	resolved string
 	direct   bool
+	// dialSocket connects to the hook's unix socket; nil if the hook has an address.
+	dialSocket func(context.Context) (net.Conn, error)
 
 	mu       sync.Mutex // guards the fields below
 	material *endpoint.Material
@@ -92,6 +94,11 @@ func (c *connections) transport(settings *tls.Config) *http.Transport {
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		WriteBufferSize:        writeBufferBytes,
+	}
+	if c.dialSocket != nil {
+		t.Proxy = nil
+		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dialSocket(ctx) }
+		return t
 	}
 	if c.direct {
 		t.Proxy = nil

@@ -2,15 +2,19 @@ package webhook
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/transports/internal/endpoint"
 	"github.com/hookloop/hookloop/transports/transporttest"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/propagation"
@@ -28,6 +32,55 @@ func TestPassesTheSuiteOfAllTransports(t *testing.T) {
 		Nowhere: func(t *testing.T) json.RawMessage { return field("http://"+transporttest.ClosedAddress(t), "") },
 		Lacks:   []transporttest.Fault{transporttest.Reject},
 	})
+}
+
+// TestUnixSocketsPassTheSuiteOfAllTransports asks hooks that listen on unix sockets.
+func TestUnixSocketsPassTheSuiteOfAllTransports(t *testing.T) {
+	sockets := t.TempDir()
+	name := func() string { return filepath.Join(sockets, rand.Text()) }
+	socketField := func(path, timeout string) json.RawMessage {
+		return fmt.Appendf(nil, `{"url":"unix://%s","path":"/hook?token=hidden","timeout":%q}`, path, timeout)
+	}
+	transporttest.Run(t, transporttest.Harness{
+		Open: (&Transport{Sockets: endpoint.Sockets{sockets}}).Open,
+		Serve: func(t *testing.T, timeout string, behave transporttest.Behavior) json.RawMessage {
+			path := name()
+			listener, err := net.Listen("unix", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.String() != "/hook?token=hidden" || r.Host != "localhost" {
+					t.Errorf("got a request for %s at %s", r.URL, r.Host)
+				}
+				handler(t, behave).ServeHTTP(w, r)
+			}))
+			_ = server.Listener.Close() // the one on loopback
+			server.Listener = listener
+			server.Start()
+			t.Cleanup(server.Close)
+			return socketField(path, timeout)
+		},
+		Nowhere: func(*testing.T) json.RawMessage { return socketField(name(), "") },
+		Lacks:   []transporttest.Fault{transporttest.Reject},
+	})
+}
+
+// TestUnixSocketsAreChecked rejects sockets outside of the folders, and credentials.
+func TestUnixSocketsAreChecked(t *testing.T) {
+	transport := &Transport{Sockets: endpoint.Sockets{"/run/hooks"}}
+	for field, want := range map[string]string{
+		`{"url":"unix:///run/docker.sock"}`:                               `url: "/run/docker.sock" is in no folder that --hook-socket`,
+		`{"url":"unix:///run/hooks/../d.sock"}`:                           `url: "/run/hooks/../d.sock"`,
+		`{"url":"unix:hook.sock"}`:                                        "url: expected the absolute path",
+		`{"url":"unix://host/run/hooks/a.sock"}`:                          "url: expected the absolute path",
+		`{"url":"unix:///run/hooks/a.sock","basicAuth":{"secretRef":{}}}`: "url: a unix socket",
+	} {
+		_, err := transport.Open(hook.Config{Op: hook.Sync, Version: "v2", Field: json.RawMessage(field)})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", field, err, want)
+		}
+	}
 }
 
 func field(url, timeout string) json.RawMessage {

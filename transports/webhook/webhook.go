@@ -65,6 +65,8 @@ type Transport struct {
 	Memory *budget.Budget
 	// Secrets restricts the destinations of Secrets' values.
 	Secrets endpoint.Policy
+	// Sockets are the folders in which hooks may listen on unix sockets.
+	Sockets endpoint.Sockets
 }
 
 // Open is Transport.Open without a memory limit.
@@ -81,8 +83,12 @@ func (t *Transport) Open(s hook.Config) (*hook.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
+	requested, socket, err := c.useSocket(address, t.Sockets)
+	if err != nil {
+		return nil, err
+	}
 	h := &client{name: string(s.Op) + " " + redacted(address), version: s.Version}
-	h.template, err = template(address)
+	h.template, err = template(requested)
 	if err != nil {
 		return nil, err
 	}
@@ -100,9 +106,12 @@ func (t *Transport) Open(s hook.Config) (*hook.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.connections, err = c.connections(s, address, h.timeout, t.Secrets)
+	h.connections, err = c.connections(s, requested, h.timeout, t.Secrets)
 	if err != nil {
 		return nil, err
+	}
+	if socket != "" {
+		h.connections.dialSocket = func(ctx context.Context) (net.Conn, error) { return t.Sockets.Dial(ctx, socket) }
 	}
 	h.decoded = answers.New(t.Memory.Share(budget.Answers))
 	return &hook.Opened{

@@ -106,13 +106,14 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.url) || has(self.service)",message="one of url and service must be set"
 // +kubebuilder:validation:XValidation:rule="!(has(self.authorization) && has(self.basicAuth))",message="at most one of authorization and basicAuth may be set"
 type Webhook struct {
-	// URL is the hook's address. It wins over service and path.
+	// URL is the hook's address. It wins over service, and over path unless it names a unix socket:
+	// unix:///run/hooks/hello.sock, in a folder that serve --hook-socket-folders names.
 	// +optional
 	URL *string `json:"url,omitempty"`
 	// Service is the Service that serves the hook.
 	// +optional
 	Service *ServiceReference `json:"service,omitempty"`
-	// Path is the path of the hook at the service: /sync.
+	// Path is the path of the hook at the service or the unix socket: /sync.
 	// +optional
 	Path *string `json:"path,omitempty"`
 	// Timeout is how long one call may take, as a Go duration; 0 and less count as 10s. Default: 10s.
@@ -202,7 +203,9 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.worker) || !(has(self.caBundle) || has(self.clientTLS) || has(self.authorization) || has(self.serverName) || (has(self.insecure) && self.insecure) || (has(self.mode) && self.mode == 'Unary'))",message="worker is a hook that dials in over a stream, which excludes mode Unary, insecure, caBundle, clientTLS, authorization and serverName"
 // +kubebuilder:validation:XValidation:rule="!(has(self.insecure) && self.insecure) || !(has(self.caBundle) || has(self.clientTLS) || has(self.authorization) || has(self.serverName))",message="insecure is plain text, which excludes caBundle, clientTLS, authorization and serverName"
 type GRPC struct {
-	// Target is the hook's address in gRPC's syntax: dns:///hello.default:9443.
+	// Target is the hook's address in gRPC's syntax: dns:///hello.default:9443, or
+	// unix:///run/hooks/hello.sock in a folder that serve --hook-socket-folders names. A unix socket is
+	// plain text and does not need insecure.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	Target string `json:"target,omitempty"`

@@ -138,9 +138,13 @@ func (w *Webhook) validateAddress(at *field.Path) field.ErrorList {
 	switch {
 	case w.URL != nil:
 		u, err := url.Parse(*w.URL)
+		if err == nil && u.Scheme == "unix" && u.Host == "" && strings.HasPrefix(u.Path, "/") {
+			return nil // serve --hook-socket-folders decides whether it may be there
+		}
 		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 			return field.ErrorList{
-				field.Invalid(at.Child("url"), redactURL(*w.URL), "must be a whole URL: http://host[:port]/path, or https"),
+				field.Invalid(at.Child("url"), redactURL(*w.URL),
+					"must be a whole URL: http://host[:port]/path, https, or unix:///path/to/socket"),
 			}
 		}
 		return nil

@@ -74,7 +74,8 @@ type ServeOptions struct {
 // variable, or the option's present value.
 func (o *ServeOptions) AddFlags(fs *flag.FlagSet) {
 	f := flags{fs}
-	f.text(&o.Listen, "listen", cmp.Or(o.Listen, DefaultListen), "address or unix:///path to listen on; port 0 takes a free one")
+	f.text(&o.Listen, "listen", cmp.Or(o.Listen, DefaultListen),
+		"address or unix:///path to listen on; port 0 takes a free one")
 	f.text(&o.TLSCert, "tls-cert", o.TLSCert, "PEM file with the certificate; empty means plain text")
 	f.text(&o.TLSKey, "tls-key", o.TLSKey, "PEM file with the certificate's key")
 	f.text(&o.ClientCA, "client-ca", o.ClientCA,

@@ -162,7 +162,7 @@ func declaredPath(h *v1alpha1.Hook) string {
 		return ""
 	}
 	if h.Webhook.URL != nil {
-		if u, err := url.Parse(*h.Webhook.URL); err == nil {
+		if u, err := url.Parse(*h.Webhook.URL); err == nil && u.Scheme != "unix" {
 			return u.Path
 		}
 	}
