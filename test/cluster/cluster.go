@@ -1,9 +1,14 @@
-// Package cluster gives tests a real Kubernetes control plane on loopback: the one of
-// internal/localplane, with all four programs.
+// Package cluster runs a real Kubernetes control plane on loopback for tests: etcd, the API server,
+// the controller manager and kubectl.
 //
-// The programs are those that HOOKLOOP_CONTROLPLANE or KUBEBUILDER_ASSETS names, or else
-// .cache/bin/controlplane of the repository, which `make controlplane` builds. A Cluster is safe
-// for concurrent use. The tests beside the code run on it.
+//	func TestMain(m *testing.M) { cluster.Main(m) }
+//
+//	func TestX(t *testing.T) {
+//		c := cluster.Start(t) // all tests of the package share it
+//		client, err := kubernetes.NewForConfig(c.Admin())
+//
+// `make controlplane` builds the program. Set HOOKLOOP_CONTROLPLANE or KUBEBUILDER_ASSETS to use
+// another one. A Cluster is safe for concurrent use.
 package cluster
 
 import (
@@ -19,23 +24,23 @@ import (
 // Cluster is a running control plane.
 type Cluster = localplane.Cluster
 
-// Write is one mutating request, from the audit log.
+// Write is a request in the audit log that changes something.
 type Write = localplane.Write
 
-// Mark is a point of the audit log.
+// Mark is a position in the audit log.
 type Mark = localplane.Mark
 
 // Options configure a Cluster. The zero value works.
 type Options struct {
-	// Dir is the folder of the data, as in localplane.Options.
+	// Dir is the folder for the data ([localplane.Options]).
 	Dir string
-	// Program is a program of test/controlplane; empty searches one.
+	// Program is a program of test/controlplane. If it is empty, New looks for one.
 	Program string
-	// CRDs are applied at the start, as in localplane.Options.
+	// CRDs are applied before New returns ([localplane.Options]).
 	CRDs []string
 }
 
-// New starts a control plane and returns when it is ready.
+// New starts a control plane and returns when it is ready. Most tests should share one with [Start].
 func New(ctx context.Context, o Options) (*Cluster, error) {
 	assets := localplane.One(o.Program)
 	if o.Program == "" {
@@ -53,8 +58,8 @@ func New(ctx context.Context, o Options) (*Cluster, error) {
 // Built returns the path of the control plane program that the Makefile builds.
 func Built() string { return filepath.Join(Root(), ".cache", "bin", "controlplane") }
 
-// Root returns the repository's folder: the nearest folder above the working directory that holds
-// buf.gen.yaml. Tests run in the folder of their package, programs in the root.
+// Root returns the folder of the repository: the nearest folder above the working directory with a
+// buf.gen.yaml. Use it for paths in tests, which run in the folder of their package.
 func Root() string {
 	dir, err := os.Getwd()
 	if err != nil {

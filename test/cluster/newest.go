@@ -13,8 +13,9 @@ import (
 // kubernetes finds the version of Kubernetes in the control plane's go.mod.
 var kubernetes = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes v1\.(\d+)\.`)
 
-// NeedNewest skips a test on an older Kubernetes than the newest one that Hookloop supports, with
-// the reason why the test needs that. The engine's own tests must run on all versions.
+// NeedNewest skips a test if the cluster runs an older Kubernetes than the newest that Hookloop
+// supports. why tells the reader what the test needs. Tests of the engine itself should run on all
+// versions.
 func NeedNewest(t testing.TB, c *Cluster, why string) {
 	t.Helper()
 	newest, err := newestMinor()
@@ -34,7 +35,7 @@ func NeedNewest(t testing.TB, c *Cluster, why string) {
 	}
 }
 
-// newestMinor returns the minor version of the Kubernetes that the control plane is built of.
+// newestMinor returns the minor version of Kubernetes in the control plane's go.mod.
 func newestMinor() (string, error) {
 	file := filepath.Join(Root(), "test", "controlplane", "go.mod")
 	text, err := os.ReadFile(file) //nolint:gosec // a file of the repository

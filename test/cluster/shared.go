@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// shared is the cluster of a test binary.
+// shared holds the cluster that the tests of this binary use together.
 var shared struct {
 	once    sync.Once
 	cluster *Cluster
 	err     error
 }
 
-// Start returns the cluster that all tests of a test binary share. The first call starts it. The
-// package's TestMain must call Main, which stops it.
+// Start returns the cluster that all tests of a package share. The first call starts it. The
+// package's TestMain must call [Main], which stops it.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
 	shared.once.Do(func() { shared.cluster, shared.err = New(context.Background(), Options{}) })
@@ -26,7 +26,8 @@ func Start(t testing.TB) *Cluster {
 	return shared.cluster
 }
 
-// Main runs the tests of a package, a *testing.M, and stops the shared cluster. It does not return.
+// Main runs the tests of a package, stops the shared cluster and exits. Call it from TestMain with
+// the *testing.M.
 func Main(m interface{ Run() int }) {
 	code := m.Run()
 	if shared.cluster != nil {

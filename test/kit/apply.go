@@ -17,8 +17,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Apply applies YAML documents, after Expand, as a user with kubectl would (server-side apply). It
-// waits until a CRD that it applied is served.
+// Apply applies YAML documents as `kubectl apply --server-side` does. It replaces $NS, $GROUP and
+// $NAME first ([Kit.Expand]). After a CRD it waits until the API server serves the new kind. Use
+// [Kit.Object] for an object with few fields.
 func (k *Kit) Apply(text string) {
 	k.Helper()
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(k.Expand(text))))
@@ -55,7 +56,7 @@ func (k *Kit) applyDocument(document []byte) {
 	}
 }
 
-// ApplyFile applies a file's documents.
+// ApplyFile applies the YAML documents in a file ([Kit.Apply]).
 func (k *Kit) ApplyFile(file string) {
 	k.Helper()
 	data, err := os.ReadFile(file) //nolint:gosec // a test's own file
@@ -65,7 +66,8 @@ func (k *Kit) ApplyFile(file string) {
 	k.Apply(string(data))
 }
 
-// TryApply applies one object and returns the API server's answer.
+// TryApply applies one object and returns the error of the API server, so that a test can expect a
+// refusal.
 func (k *Kit) TryApply(o *unstructured.Unstructured) error {
 	r, err := k.resource(o.GroupVersionKind(), o.GetNamespace())
 	if err != nil {

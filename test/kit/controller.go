@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// CompositeController is the kind of the declared controllers, for Get and similar methods.
+// CompositeController is the kind to pass to [Kit.Get] and similar methods.
 const CompositeController = "metacontroller.k8s.io/v1alpha1/CompositeController"
 
-// Composite holds the fields of a CompositeController with the kit's name.
+// Composite describes a CompositeController. It gets the kit's name.
 type Composite struct {
 	// Parent is the plural of the parent resource in the kit's group, or "v1/configmaps".
 	Parent string
@@ -42,8 +42,8 @@ type Composite struct {
 	Labels     map[string]any
 }
 
-// CRD installs a CustomResourceDefinition in the kit's group. Its objects accept any spec and
-// status. The plural is the lower-case kind with an s. scope is Namespaced or Cluster.
+// CRD installs a CustomResourceDefinition in the kit's group. Its objects accept any spec and status.
+// The plural is the kind in lower case with an s. scope should be Namespaced or Cluster.
 func (k *Kit) CRD(kind, scope string) {
 	k.Helper()
 	singular := strings.ToLower(kind)
@@ -69,7 +69,8 @@ spec:
 `))
 }
 
-// Declare applies a CompositeController. The end of the test deletes it.
+// Declare applies a CompositeController, and deletes it when the test ends. Use [Kit.Run] to wait
+// until it runs, too.
 func (k *Kit) Declare(c Composite) {
 	k.Helper()
 	hooks := map[string]any{}
@@ -107,21 +108,21 @@ func (k *Kit) Declare(c Composite) {
 	k.Cleanup(func() { k.Delete(CompositeController, k.Name) })
 }
 
-// Run declares a controller and waits until it runs.
+// Run declares a CompositeController and waits until an engine runs it.
 func (k *Kit) Run(c Composite) {
 	k.Helper()
 	k.Declare(c)
 	k.AwaitReady(v1alpha1.ReasonRunning)
 }
 
-// AwaitReady waits until the condition Ready of the CompositeController has a reason.
+// AwaitReady waits until the condition Ready of the kit's CompositeController has the reason.
 func (k *Kit) AwaitReady(reason string) {
 	k.Helper()
 	k.AwaitReadyOf(CompositeController, reason)
 }
 
-// AwaitReadyOf waits until the condition Ready of a controller of this kind, with the kit's name,
-// has a reason.
+// AwaitReadyOf waits until the condition Ready of the controller of this kind with the kit's name has
+// the reason.
 func (k *Kit) AwaitReadyOf(kind, reason string) {
 	k.Helper()
 	k.Eventually("the controller is "+reason, func() error {

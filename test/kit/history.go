@@ -10,14 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// History holds every version of the objects of one kind in the kit's namespace, as a watch reports
-// them. It is safe for concurrent use.
+// History collects every version of the objects of one kind in the kit's namespace, as a watch
+// reports them. Use it to check what happened in between, for example that a status was never wrong.
+// It is safe for concurrent use.
 type History struct {
 	mu     sync.Mutex // guards events
 	events []Version
 }
 
-// Version is one version of an object, or its end.
+// Version is one version of an object, or its deletion.
 type Version struct {
 	*unstructured.Unstructured
 	Deleted bool
@@ -25,7 +26,7 @@ type Version struct {
 	Seen time.Time
 }
 
-// History records from now on until the test ends. A watch that breaks fails the test.
+// History starts to watch a kind, and stops when the test ends. The test fails if the watch breaks.
 func (k *Kit) History(kind string) *History {
 	k.Helper()
 	list, err := k.of(kind).List(k.Context(), metav1.ListOptions{})
@@ -67,7 +68,7 @@ func (h *History) take(event watch.Event) {
 	h.events = append(h.events, Version{o, event.Type == watch.Deleted, time.Now()})
 }
 
-// Versions returns all versions so far, in order.
+// Versions returns the versions that the watch has reported so far, in order.
 func (h *History) Versions() []Version {
 	h.mu.Lock()
 	defer h.mu.Unlock()

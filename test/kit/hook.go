@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Request is a request to a webhook.
+// Request is what the engine asks a webhook.
 type Request struct {
 	Parent unstructured.Unstructured `json:"-"`
 	// Children are the observed children by kind ("ConfigMap.v1") and name.
@@ -22,8 +22,8 @@ type Request struct {
 	// Related are the related objects in the same way.
 	Related    map[string]map[string]any `json:"related"`
 	Finalizing bool                      `json:"finalizing"`
-	// MapKey, Input and Outputs are those of a map controller's requests. Input is nil in requests to
-	// a tombstone hook.
+	// MapKey, Input and Outputs are set when a map controller asks. Input is nil when it asks a
+	// tombstone hook.
 	MapKey  string                    `json:"mapKey"`
 	Input   map[string]any            `json:"input"`
 	Outputs map[string]map[string]any `json:"outputs"`
@@ -32,8 +32,8 @@ type Request struct {
 	Gone <-chan struct{} `json:"-"`
 }
 
-// Answer is an HTTP response with another status than 200. A hook's other results are sent as JSON
-// with status 200.
+// Answer is an HTTP response that a hook function returns to answer with another status than 200. Any
+// other result is sent as JSON with status 200.
 type Answer struct {
 	Code int
 	Body string
@@ -41,7 +41,8 @@ type Answer struct {
 	Hangup bool
 }
 
-// Hook is a webhook that the test answers. It is safe for concurrent use.
+// Hook is a webhook that a function of the test answers. Make it with [Kit.Hook], and pass its URL to
+// [Composite] or [Mapping]. It is safe for concurrent use.
 type Hook struct {
 	URL string
 
@@ -54,7 +55,7 @@ type Hook struct {
 	asked  map[string]int
 }
 
-// Hook serves answer as a webhook until the test ends.
+// Hook serves a webhook that calls answer for each request, until the test ends.
 func (k *Kit) Hook(answer func(Request) any) *Hook {
 	k.Helper()
 	h := &Hook{t: k.TB, address: "127.0.0.1:0", answer: answer, asked: map[string]int{}}
@@ -64,8 +65,8 @@ func (k *Kit) Hook(answer func(Request) any) *Hook {
 	return h
 }
 
-// Mirror returns the answer that the parent's spec holds: spec.finally while the parent is being
-// deleted, spec.answer otherwise.
+// Mirror answers with what the parent's spec says: spec.finally while the parent is being deleted,
+// spec.answer otherwise. With it, a test controls the hook by editing the parent.
 func Mirror(r Request) any {
 	field := "answer"
 	if r.Finalizing {
@@ -78,7 +79,7 @@ func Mirror(r Request) any {
 	return answer
 }
 
-// Start listens. After Stop it listens at the same address again.
+// Start makes the hook listen again after [Hook.Stop], at the same address.
 func (h *Hook) Start() {
 	h.t.Helper()
 	listener, err := net.Listen("tcp", h.address)
@@ -100,21 +101,21 @@ func (h *Hook) Stop() {
 	_ = h.server.Close() // connections that are closed report errors
 }
 
-// Answer replaces the function that answers.
+// Answer replaces the function that answers the next requests.
 func (h *Hook) Answer(f func(Request) any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.answer = f
 }
 
-// Asked returns the number of requests about a parent, or with a map key, so far.
+// Asked returns how often the engine has asked about a parent or a map key with this name.
 func (h *Hook) Asked(name string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.asked[name]
 }
 
-// ServeHTTP answers one question.
+// ServeHTTP answers one request of the engine.
 func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	request, err := read(r)
 	if err != nil {

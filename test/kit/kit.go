@@ -1,10 +1,18 @@
-// Package kit is a small language for integration tests: apply, read, change and delete objects,
-// wait for a condition, and read from the audit log which writes an engine made.
+// Package kit helps to write integration tests: it applies, reads, changes and deletes objects on a
+// real API server, waits for a condition, and reads from the audit log what an engine has written.
 //
-// It holds no expectations of its own. Its data comes from the real API server of package cluster.
-// A Kit belongs to one test; each has a namespace and an API group of its own, so that tests run in
-// parallel. Its methods end the test if the API server refuses a request, so that only the test's
-// own goroutine may call them. The tests beside the code run on a real cluster.
+//	k := kit.New(t)
+//	k.CRD("Web", "Namespaced")
+//	hook := k.Hook(kit.Mirror)
+//	k.Run(kit.Composite{Parent: "webs", Children: []string{"v1/configmaps"}, Sync: hook.URL})
+//	k.Object("Web", "web").Set("spec.answer.status.phase", "up").Apply()
+//	k.AwaitSynced("Web", "web")
+//
+// Each Kit has its own namespace and API group, so that tests can run in parallel on one cluster
+// (package cluster). The package's TestMain must call [cluster.Main].
+//
+// Most methods end the test when the API server refuses a request. Call them only from the test's
+// own goroutine.
 package kit
 
 import (
@@ -29,7 +37,7 @@ const UserAgent = "hookloop-test"
 // Deadline is how long Eventually waits. It is long, because tests share the machine with others.
 const Deadline = 2 * time.Minute
 
-// Kit is the view that one test has of the cluster.
+// Kit gives one test access to the cluster. Make it with [New].
 type Kit struct {
 	testing.TB
 	Cluster *cluster.Cluster
@@ -63,21 +71,21 @@ func New(t testing.TB) *Kit {
 	return k
 }
 
-// Expand replaces $NS, $GROUP and $NAME in a text by the kit's names.
+// Expand replaces $NS, $GROUP and $NAME in a text with the kit's namespace, group and name.
 func (k *Kit) Expand(text string) string {
 	return strings.NewReplacer("$NS", k.Namespace, "$GROUP", k.Group, "$NAME", k.Name).Replace(text)
 }
 
-// The time between two tries of a condition grows from minPoll to maxPoll: many tests wait at a
-// time, and share the processors with the API server that answers them.
+// The time between two tries of a condition grows from minPoll to maxPoll, because many tests wait at
+// the same time and share the processors with the API server.
 const (
 	minPoll = 25 * time.Millisecond
 	maxPoll = 100 * time.Millisecond
 )
 
-// Eventually waits until condition returns nil, and fails with its last error after Deadline. A
-// condition reads objects with Lookup or Find, because Get ends the test if the object does not
-// exist.
+// Eventually waits until condition returns nil. After [Deadline] it fails the test with the last
+// error. A condition should read objects with [Kit.Lookup] or [Kit.Find], because [Kit.Get] ends the
+// test when the object does not exist.
 func (k *Kit) Eventually(what string, condition func() error) {
 	k.Helper()
 	k.EventuallyWithin(Deadline, what, condition)

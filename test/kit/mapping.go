@@ -8,16 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// MapController is the kind of the declared map controllers, for Get and similar methods.
+// MapController is the kind to pass to [Kit.Get] and similar methods.
 const MapController = "metacontroller.k8s.io/v1alpha1/MapController"
 
-// Mapping holds the fields of a MapController with the kit's name.
+// Mapping describes a MapController. It gets the kit's name.
 type Mapping struct {
 	// Parent is the plural of the parent resource in the kit's group, or "v1/configmaps".
 	Parent string
 	// Only narrows the parents by labels; empty takes all.
 	Only map[string]any
-	// Inputs are "v1/configmaps" and so on; Outputs too, with an optional method after a space.
+	// Inputs are "v1/configmaps" and so on. Outputs are written in the same way, and may have an
+	// update method after a space.
 	Inputs, Outputs []string
 	// Map, Tombstone, Finalize and Customize are addresses as in Composite.
 	Map, Tombstone, Finalize, Customize string
@@ -27,13 +28,14 @@ type Mapping struct {
 	Timeout string
 	// Resync is resyncPeriodSeconds; 0 leaves it out.
 	Resync int64
-	// Labels are those of the MapController.
+	// Labels are set on the MapController, for example to select one engine.
 	Labels map[string]any
 	// DeletionLimit is a number or a percentage; nil leaves it out.
 	DeletionLimit any
 }
 
-// DeclareMap applies a MapController. The end of the test deletes it.
+// DeclareMap applies a MapController, and deletes it when the test ends. Use [Kit.RunMap] to wait
+// until it runs, too.
 func (k *Kit) DeclareMap(m Mapping) {
 	k.Helper()
 	if err := k.TryApply(k.mapController(m)); err != nil {
@@ -42,7 +44,7 @@ func (k *Kit) DeclareMap(m Mapping) {
 	k.Cleanup(func() { k.Delete(MapController, k.Name) })
 }
 
-// RunMap declares a map controller and waits until it runs.
+// RunMap declares a MapController and waits until an engine runs it.
 func (k *Kit) RunMap(m Mapping) {
 	k.Helper()
 	k.DeclareMap(m)

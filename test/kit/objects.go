@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Lookup reads an object and returns the API server's answer. kind is "apps/v1/Deployment",
-// "v1/Pod", or "Kind" for the kit's own group.
+// Lookup reads an object and returns the error of the API server. kind is "apps/v1/Deployment",
+// "v1/Pod", or "Kind" for a kind in the kit's own group.
 func (k *Kit) Lookup(kind, name string) (*unstructured.Unstructured, error) {
 	r, err := k.resource(k.gvk(kind), "")
 	if err != nil {
@@ -37,7 +37,7 @@ func (k *Kit) Find(kind, name string) *unstructured.Unstructured {
 	return o
 }
 
-// Get returns an object, which must exist.
+// Get returns an object. It ends the test when the object does not exist.
 func (k *Kit) Get(kind, name string) *unstructured.Unstructured {
 	k.Helper()
 	o := k.Find(kind, name)
@@ -57,7 +57,7 @@ func (k *Kit) List(kind string) []unstructured.Unstructured {
 	return l.Items
 }
 
-// Patch merges YAML into an object.
+// Patch merges YAML into an object, or into one of its subresources, such as "status".
 func (k *Kit) Patch(kind, name, text string, subresources ...string) {
 	k.Helper()
 	data, err := yaml.YAMLToJSON([]byte(k.Expand(text)))
@@ -75,7 +75,7 @@ func (k *Kit) Patch(kind, name, text string, subresources ...string) {
 	}
 }
 
-// Delete deletes an object. It accepts that the object does not exist. It may be used in a cleanup.
+// Delete deletes an object, if it exists. A cleanup may call it.
 func (k *Kit) Delete(kind, name string) {
 	k.Helper()
 	ctx := context.WithoutCancel(k.Context())

@@ -2,8 +2,8 @@ package kit
 
 import "github.com/hookloop/hookloop/internal/proc"
 
-// Process starts a child process, which can be paused, killed and restarted. The end of the test
-// kills it.
+// Process starts a child process, and kills it when the test ends. The test can pause, kill and
+// restart it.
 func (k *Kit) Process(spec proc.Spec) *proc.Process {
 	k.Helper()
 	p, err := proc.Start(spec)
@@ -14,8 +14,7 @@ func (k *Kit) Process(spec proc.Spec) *proc.Process {
 	return p
 }
 
-// Own kills a process at the end of the test. If the test failed, it also prints the output of the
-// process.
+// Own kills a process when the test ends. If the test has failed, it prints what the process wrote.
 func (k *Kit) Own(p *proc.Process) {
 	k.Helper()
 	k.Cleanup(func() {

@@ -20,8 +20,8 @@ func Condition(o *unstructured.Unstructured, conditionType string) map[string]an
 	return nil
 }
 
-// AwaitFault waits until a parent reports that its sync fails: by the condition Synced with the
-// reason and a message that contains part, and by a warning Event with the same text.
+// AwaitFault waits until a parent reports that its sync fails. The condition Synced must have the
+// reason and a message that contains part, and a warning Event must have the same text.
 func (k *Kit) AwaitFault(kind, name, reason, part string) {
 	k.Helper()
 	k.Eventually(fmt.Sprintf("%s %s has the condition Synced=False, %s: %s", kind, name, reason, part), func() error {
@@ -53,18 +53,18 @@ func (k *Kit) AwaitSynced(kind, name string) {
 	})
 }
 
-// AwaitControllerEvent waits until there is an Event with a reason about the kit's controller.
+// AwaitControllerEvent waits for an Event about the kit's controller with the reason.
 func (k *Kit) AwaitControllerEvent(reason string) {
 	k.Helper()
 	k.AwaitEventOf(k.Name, reason, "")
 }
 
-// AwaitEventOf waits until an Event about a cluster-scoped object has the reason and a message that
+// AwaitEventOf waits for an Event about a cluster-scoped object with the reason and a message that
 // contains part.
 func (k *Kit) AwaitEventOf(name, reason, part string) {
 	k.Helper()
 	k.Eventually(fmt.Sprintf("%s has an Event %s: %s", name, reason, part), func() error {
-		// Events about cluster-scoped objects are in the namespace default.
+		// The API server keeps Events about cluster-scoped objects in the namespace default.
 		messages := k.eventsIn(metav1.NamespaceDefault, name, reason)
 		if !slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(m, part) }) {
 			return fmt.Errorf("its Events are %q", messages)
@@ -73,13 +73,14 @@ func (k *Kit) AwaitEventOf(name, reason, part string) {
 	})
 }
 
-// Events returns the messages of the Events with a reason about an object in the kit's namespace.
+// Events returns the messages of all Events about an object in the kit's namespace that have the
+// reason.
 func (k *Kit) Events(name, reason string) []string {
 	k.Helper()
 	return k.eventsIn(k.Namespace, name, reason)
 }
 
-// ControllerEvents returns the Events with a reason about the kit's controller.
+// ControllerEvents returns the Events about the kit's controller that have the reason.
 func (k *Kit) ControllerEvents(reason string) []unstructured.Unstructured {
 	k.Helper()
 	return k.eventObjects(metav1.NamespaceDefault, k.Name, reason)

@@ -9,8 +9,8 @@ import (
 	"github.com/hookloop/hookloop/test/cluster"
 )
 
-// Mark returns the present end of the audit log. Writes of objects that are seen before it do not
-// count after it.
+// Mark returns the current end of the audit log. Pass it to [Kit.Writes] to see what was written
+// afterwards. A write whose result the test has already seen is before the mark.
 func (k *Kit) Mark() cluster.Mark {
 	k.Helper()
 	mark, err := k.Cluster.Mark()
@@ -20,8 +20,8 @@ func (k *Kit) Mark() cluster.Mark {
 	return mark
 }
 
-// Writes returns the engine's writes since a mark that concern the kit's namespace, group or
-// controller. Dry runs do not count.
+// Writes returns what an engine has written since the mark in the kit's namespace, to the kit's group
+// or to its controller. Dry runs do not count.
 func (k *Kit) Writes(since cluster.Mark) []cluster.Write {
 	k.Helper()
 	all, err := k.Cluster.Writes(since)
@@ -37,9 +37,9 @@ func (k *Kit) Writes(since cluster.Mark) []cluster.Write {
 	return own
 }
 
-// ChildWrites returns the writes since a mark that concern neither the parents (the kit's group)
-// nor the controller, one line each: "create configmaps page". A failed write ends with its status
-// code.
+// ChildWrites returns the writes since the mark as lines such as "create configmaps page". It leaves
+// out writes to parents (the kit's group) and to the controller. The line of a failed write ends with
+// its status code.
 func (k *Kit) ChildWrites(since cluster.Mark) []string {
 	k.Helper()
 	lines := []string{}
@@ -56,8 +56,8 @@ func (k *Kit) ChildWrites(since cluster.Mark) []string {
 	return lines
 }
 
-// NoWrites fails the test for each of the engine's writes while the given function runs. The
-// function waits for an event that must not cause a write.
+// NoWrites calls a function, and fails the test if an engine writes meanwhile. The function should
+// wait for something that must not cause a write.
 func (k *Kit) NoWrites(during func()) {
 	k.Helper()
 	mark := k.Mark()
@@ -67,7 +67,8 @@ func (k *Kit) NoWrites(during func()) {
 	}
 }
 
-// IsEngine reports whether a write was made by an engine: its user agent begins with hookloop/.
+// IsEngine reports whether an engine made the write. The user agent of an engine begins with
+// hookloop/.
 func IsEngine(w cluster.Write) bool { return strings.HasPrefix(w.UserAgent, "hookloop/") }
 
 // Count counts the writes of one verb to one resource ("deployments", or "things/status").
@@ -85,7 +86,7 @@ func Count(writes []cluster.Write, verb, resource string) int {
 	return n
 }
 
-// Settled waits until no engine has written for the given time, and returns the mark at which this
+// Settled waits until no engine has written for the given time. It returns the mark at which this
 // silence began.
 func (k *Kit) Settled(silence time.Duration) cluster.Mark {
 	k.Helper()

@@ -1,8 +1,8 @@
-// Package serve runs `hookloop serve` and hooks as processes, as a user does, and waits until they
-// are ready.
+// Package serve starts `hookloop serve` and hooks as processes, as a user does, and waits until they
+// are ready. Use it in tests that kill an engine or need its flags; package cluster starts the
+// control plane, and package kit declares controllers.
 //
-// It starts no control plane and declares no controllers; packages cluster and kit do. The
-// demonstration, the examples and the tests that kill an engine use it.
+// `make build` builds the programs.
 package serve
 
 import (
@@ -21,31 +21,31 @@ import (
 	"github.com/hookloop/hookloop/test/confine"
 )
 
-// StartTimeout bounds the start of a process.
+// StartTimeout is how long a process may take to start.
 const StartTimeout = 2 * time.Minute
 
-// Config configure an engine.
+// Config describes how to run an engine. Kubeconfig is required.
 type Config struct {
 	Kubeconfig string
-	// Program is the hookloop program; empty is that of `make build`.
+	// Program is the path of the hookloop program. The default is the one that `make build` writes.
 	Program string
-	// Flags are added to those for the cluster and the addresses; Env is added to the environment.
+	// Flags follow the flags for the cluster and the addresses. Env is added to the environment.
 	Flags, Env []string
-	// Log receives the engine's output; it may be nil.
+	// Log receives what the engine writes. It may be nil.
 	Log io.Writer
-	// Within is a memory limit for the process; it may be nil.
+	// Within limits the memory of the process. It may be nil.
 	Within *confine.Group
 }
 
 // Engine is a running `hookloop serve`.
 type Engine struct {
 	*proc.Process
-	// Health and Metrics are addresses, host:port.
+	// Health and Metrics are the addresses of the probes and of the metrics, as host:port.
 	Health, Metrics string
 }
 
-// Start runs an engine and returns when it is ready. If it fails, a process that is not nil is to
-// be stopped.
+// Start starts an engine and returns when it is ready. If it returns an error and an Engine, the
+// process has started: the caller must still stop it, and can print its output.
 func Start(ctx context.Context, s Config) (*Engine, error) {
 	ports, err := cluster.FreePorts(2)
 	if err != nil {
@@ -66,7 +66,7 @@ func Start(ctx context.Context, s Config) (*Engine, error) {
 	return e, e.AwaitReady(ctx)
 }
 
-// AwaitReady waits until /readyz succeeds.
+// AwaitReady waits until the engine answers its readiness probe with success.
 func (e *Engine) AwaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
@@ -76,10 +76,10 @@ func (e *Engine) AwaitReady(ctx context.Context) error {
 	})
 }
 
-// Program returns the path of a program that `make build` builds.
+// Program returns the path of a program that `make build` writes.
 func Program(name string) string { return filepath.Join(cluster.Root(), ".cache", "bin", name) }
 
-// Hook runs a hook and returns when it has printed "listening on <address>", with that address.
+// Hook starts a hook, waits until it prints "listening on <address>", and returns the address.
 func Hook(ctx context.Context, spec proc.Spec) (*proc.Process, string, error) {
 	p, err := proc.Start(spec)
 	if err != nil {
@@ -100,7 +100,7 @@ func Hook(ctx context.Context, spec proc.Spec) (*proc.Process, string, error) {
 	return p, address, err
 }
 
-// Fetch returns the body at a URL. A status other than 200 is an error.
+// Fetch returns the body of the page at a URL. A status other than 200 is an error.
 func Fetch(ctx context.Context, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
