@@ -15,9 +15,17 @@ var security = []string{"caBundle", "clientTLS", "authorization", "basicAuth", "
 
 // Redirect points all hooks of a controller at the hook at an address (host:port): webhooks keep
 // their path, gRPC hooks keep their mode, and both are called in plain text. A hook that dials in
-// is called at the address instead.
+// is called at the address instead. The error is about a hook with a transport that another program
+// adds, unless it has a webhook as its fallback, which is called alone then.
 func Redirect(controller *unstructured.Unstructured, address string) error {
 	return eachHook(controller, func(hook map[string]any) error {
+		if transport, ok := hook["transport"].(map[string]any); ok {
+			if hook["webhook"] == nil {
+				return fmt.Errorf("transport.name: %q is a transport that another program adds; "+
+					"expected webhook or grpc, which this program can call at %s", transport["name"], address)
+			}
+			delete(hook, "transport")
+		}
 		if webhook, ok := hook["webhook"].(map[string]any); ok {
 			path, err := pathOf(webhook)
 			if err != nil {

@@ -47,6 +47,25 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
+// TestRedirectOfATransport calls the fallback of a hook whose transport this program does not have,
+// and names the transport of one without a fallback.
+func TestRedirectOfATransport(t *testing.T) {
+	controller := parse(t, `{spec: {hooks: {sync: {transport: {name: nats}, webhook: {url: "http://a/sync"}}}}}`)
+	if err := hookprocess.Redirect(controller, "127.0.0.1:1234"); err != nil {
+		t.Fatal(err)
+	}
+	want := parse(t, `{spec: {hooks: {sync: {webhook: {url: "http://127.0.0.1:1234/sync"}}}}}`)
+	if diff := cmp.Diff(want.Object, controller.Object); diff != "" {
+		t.Errorf("redirected controller (-want +got):\n%s", diff)
+	}
+	err := hookprocess.Redirect(parse(t, `{spec: {hooks: {sync: {transport: {name: nats}}}}}`), "127.0.0.1:1234")
+	text := `spec.hooks.sync: transport.name: "nats" is a transport that another program adds; ` +
+		`expected webhook or grpc, which this program can call at 127.0.0.1:1234`
+	if err == nil || err.Error() != text {
+		t.Errorf("got  %v\nwant %s", err, text)
+	}
+}
+
 func parse(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	o := &unstructured.Unstructured{}

@@ -24,6 +24,19 @@ func (a *Access) credentials(c *manifests.Controller) {
 	}
 }
 
+// transports notes the transports that another program adds. Secrets and ConfigMaps to which their
+// configuration refers as Hookloop's own transports do (secretRef, configMapRef) are known.
+func (a *Access) transports(c *manifests.Controller) {
+	hooks := c.Hooks()
+	for _, op := range c.Kind().Operations {
+		h := hooks[op]
+		if h != nil && h.Transport != nil {
+			a.note("%s uses the transport %q that another program adds: what it reads beside secretRef and "+
+				"configMapRef in its config is not known", title(c), h.Transport.Name)
+		}
+	}
+}
+
 // references adds the rights on the references anywhere in a JSON value.
 func (a *Access) references(value json.RawMessage, of string) {
 	var fields map[string]json.RawMessage

@@ -99,6 +99,7 @@ func Of(found []*manifests.Controller, known *catalog.Catalog, o Options) (*Acce
 	for _, c := range found {
 		a.controller(c, known)
 		a.credentials(c)
+		a.transports(c)
 	}
 	a.related(found)
 	if o.Engine {

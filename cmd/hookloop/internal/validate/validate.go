@@ -119,6 +119,7 @@ func Check(ctx context.Context, set *manifests.Set, o Options) (*Report, error) 
 	}
 	for _, controller := range controllers {
 		c.withoutEffect(controller)
+		c.transports(controller)
 	}
 	if len(o.Hook.Addresses) > 0 {
 		if err := c.hook(ctx, controllers, o.Hook); err != nil {
