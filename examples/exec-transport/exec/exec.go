@@ -49,6 +49,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/transports/webhook"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -61,6 +62,8 @@ const (
 	MaxProcesses = 64
 
 	defaultTimeout = 10 * time.Second
+	// maxDecodedBytes is the most memory that is counted for a decoded answer.
+	maxDecodedBytes = 16 * MaxAnswerBytes
 )
 
 // Transport opens hooks that are programs. Its fields must not change after the first call of
@@ -118,6 +121,7 @@ func (t *Transport) Open(s hook.Config) (*hook.Opened, error) {
 	address := "exec:" + config.Program
 	c := &client{
 		name:    string(s.Op) + " " + address,
+		opened:  s,
 		timeout: timeout,
 		runners: make(chan *runner, config.Processes),
 	}
@@ -153,7 +157,9 @@ func (c *Config) check() (time.Duration, error) {
 
 // client asks the programs of one hook.
 type client struct {
-	name    string // of the hook, in messages
+	name string // of the hook, in messages
+	// opened is the config with which the hook was opened.
+	opened  hook.Config
 	timeout time.Duration
 	// runners holds the runners that have no question at present.
 	runners chan *runner
@@ -216,13 +222,40 @@ func (c *client) ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
+	var releases []func()
+	reserve := func(bytes int64) error {
+		release, err := c.opened.Reserve(ctx, bytes)
+		if err == nil {
+			releases = append(releases, release)
+		}
+		return err
+	}
+	answer, err := c.askRunner(ctx, r, q, reserve)
+	if err != nil {
+		for _, release := range releases {
+			release()
+		}
+	}
+	return answer, err
+}
+
+// askRunner asks a runner. It counts the memory of the answer by reserve before it uses it.
+func (c *client) askRunner(
+	ctx context.Context,
+	r *runner,
+	q *hook.Question,
+	reserve func(bytes int64) error,
+) (*hook.Answer, error) {
 	id := c.lastID.Add(1)
 	line, err := encode(ctx, id, q)
 	if err != nil {
 		return nil, err
 	}
-	text, err := r.ask(ctx, line)
+	text, err := r.ask(ctx, line, reserve)
 	if err != nil {
+		return nil, err
+	}
+	if err := reserve(object.Memory(text, maxDecodedBytes)); err != nil {
 		return nil, err
 	}
 	answer, err := c.decode(q, id, text)

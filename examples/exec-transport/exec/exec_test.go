@@ -292,6 +292,57 @@ func TestStandardError(t *testing.T) {
 	}
 }
 
+// memory counts reservations, and has room for some bytes.
+type memory struct {
+	mu         sync.Mutex
+	room, used int64
+	releases   int
+}
+
+func (m *memory) Reserve(_ context.Context, bytes int64) (func(), error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.used+bytes > m.room {
+		return nil, &hook.Error{Kind: hook.Failed, Reason: "MemoryBudget", Err: errors.New("no room")}
+	}
+	m.used += bytes
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.used -= bytes
+		m.releases++
+	}, nil
+}
+
+// TestMemory counts an answer of 1 MiB. Without room for it, the question fails, and the next one
+// may have an answer again.
+func TestMemory(t *testing.T) {
+	program := "relay@" + serve(t, func(_ context.Context, got transporttest.Received) transporttest.Reply {
+		return transporttest.Reply{Answer: &hook.Answer{Status: got.Parent}}
+	})
+	m := &memory{room: 100 << 20}
+	h := open(t, folder(t), Config{Program: program}, hook.Config{Memory: m})
+	if _, err := h.Ask(t.Context(), question(t, 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if m.used < 2<<20 || m.releases > 0 {
+		t.Errorf("%d bytes are reserved for an answer of 1 MiB, and %d reservations ended", m.used, m.releases)
+	}
+	m.room = m.used + 1<<20
+	before := m.used
+	_, err := h.Ask(t.Context(), question(t, 1<<20))
+	var failure *hook.Error
+	if !errors.As(err, &failure) || failure.Reason != "MemoryBudget" {
+		t.Errorf("got %v, want the error of the memory budget", err)
+	}
+	if m.used != before {
+		t.Errorf("%d bytes are reserved after a question that failed, want %d", m.used, before)
+	}
+	if _, err := h.Ask(t.Context(), question(t, 0)); err != nil {
+		t.Errorf("a small answer fails, too: %v", err)
+	}
+}
+
 // TestConfigs opens wrong configs. The error names the field.
 func TestConfigs(t *testing.T) {
 	for config, want := range map[string]string{

@@ -89,7 +89,11 @@ func startProcess(path string, env []string, log logr.Logger) (*process, error) 
 
 // exchange writes a question and reads one line. When ctx ends, it kills the program and returns
 // the error of ctx. After any error the program is of no more use.
-func (p *process) exchange(ctx context.Context, question []byte) ([]byte, error) {
+func (p *process) exchange(
+	ctx context.Context,
+	question []byte,
+	reserve func(bytes int64) error,
+) ([]byte, error) {
 	stop := context.AfterFunc(ctx, p.kill)
 	// Another goroutine writes, because a program may print while it still reads.
 	written := make(chan error, 1)
@@ -97,7 +101,7 @@ func (p *process) exchange(ctx context.Context, question []byte) ([]byte, error)
 		_, err := p.stdin.Write(question)
 		written <- err
 	}()
-	line, err := p.readLine(ctx)
+	line, err := p.readLine(ctx, reserve)
 	if err != nil {
 		p.kill() // ends the write
 	}
@@ -148,13 +152,20 @@ func (e *invalidError) Unwrap() error { return e.error }
 // firstBytes is the size of the first buffer for an answer.
 const firstBytes = 16 << 10
 
-// readLine reads one line without its end.
-func (p *process) readLine(ctx context.Context) ([]byte, error) {
+// readLine reads one line without its end. It reserves the memory of each buffer.
+func (p *process) readLine(ctx context.Context, reserve func(bytes int64) error) ([]byte, error) {
 	var line []byte
 	for {
 		part, err := p.answers.ReadSlice('\n')
 		if len(line)+len(part) > MaxAnswerBytes {
 			return nil, &invalidError{fmt.Errorf("the answer is larger than %d bytes", MaxAnswerBytes)}
+		}
+		if need := len(line) + len(part); need > cap(line) {
+			size := min(max(2*cap(line), need, firstBytes), MaxAnswerBytes)
+			if err := reserve(int64(size)); err != nil {
+				return nil, err
+			}
+			line = append(make([]byte, 0, size), line...)
 		}
 		line = append(line, part...)
 		switch {

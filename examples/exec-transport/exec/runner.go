@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/hookloop/hookloop/engine/hook"
 	"k8s.io/utils/clock"
 )
 
@@ -36,31 +37,34 @@ type runner struct {
 
 // ask writes a question's line and returns the line that the program prints. A program that has
 // ended since its last answer is started again. The caller should call stop if the line is not an
-// answer to the question.
-func (r *runner) ask(ctx context.Context, line []byte) ([]byte, error) {
+// answer to the question. It calls reserve before it uses memory for the answer.
+func (r *runner) ask(ctx context.Context, line []byte, reserve func(bytes int64) error) ([]byte, error) {
 	idle := r.process != nil
-	answer, err := r.try(ctx, line)
+	answer, err := r.try(ctx, line, reserve)
 	if idle && errors.Is(err, errEnded) && ctx.Err() == nil {
-		return r.try(ctx, line)
+		return r.try(ctx, line, reserve)
 	}
 	return answer, err
 }
 
 // try asks the program that runs. It starts one if none runs.
-func (r *runner) try(ctx context.Context, line []byte) ([]byte, error) {
+func (r *runner) try(ctx context.Context, line []byte, reserve func(bytes int64) error) ([]byte, error) {
 	if r.process == nil {
 		if err := r.start(); err != nil {
 			return nil, err
 		}
 	}
-	answer, err := r.process.exchange(ctx, line)
+	answer, err := r.process.exchange(ctx, line, reserve)
 	if err == nil {
 		r.failures = 0
 		return answer, nil
 	}
 	ended := r.stop()
-	var bad *invalidError
-	if errors.As(err, &bad) || ctx.Err() != nil {
+	var (
+		bad    *invalidError
+		noRoom *hook.Error
+	)
+	if errors.As(err, &bad) || errors.As(err, &noRoom) || ctx.Err() != nil {
 		return nil, err
 	}
 	err = fmt.Errorf("%w: %s", err, ended)
