@@ -169,15 +169,11 @@ func (r *run[T]) stage(ctx context.Context) (next, error) {
 
 // load reads the object. It reports whether it exists.
 func (r *run[T]) load() (bool, error) {
-	read, err := controller.GetFor(controller.Untracked(r.rt), r.own().gvk, r.key)
+	observed, err := controller.GetObject(controller.Untracked(r.rt), r.own().gvk, r.key)
 	switch {
 	case controller.IsNotFound(err):
 		return false, nil
 	case err != nil:
-		return false, err
-	}
-	observed, err := object.FromMap(read.Object)
-	if err != nil {
 		return false, err
 	}
 	return true, r.take(observed)

@@ -85,21 +85,37 @@ func GetFor(r Reader, gvk schema.GroupVersionKind, key Key) (*unstructured.Unstr
 	return getAs[*unstructured.Unstructured](r.reading(), TypeFor(gvk), key)
 }
 
+// GetObject returns the object that the cache holds, without a conversion. All readers share it and
+// it cannot be changed. Use it to look at metadata or to pass the object on; to read fields, [Get]
+// is easier. The errors are those of Get, except that nothing is decoded.
+func GetObject(r Reader, gvk schema.GroupVersionKind, key Key) (*object.Object, error) {
+	return r.reading().get(TypeFor(gvk), key)
+}
+
 func getAs[T Object](a *access, t Type, key Key) (T, error) {
-	var none T
-	v, err := a.view(t, func(r object.Resource) { a.reads.get(r, key) })
+	o, err := a.get(t, key)
 	if err != nil {
+		var none T
 		return none, err
 	}
+	return decodeBy[T](a.memo, o)
+}
+
+// get returns an object of the cache. The error is a *NotFoundError if it does not exist.
+func (a *access) get(t Type, key Key) (*object.Object, error) {
+	v, err := a.view(t, func(r object.Resource) { a.reads.get(r, key) })
+	if err != nil {
+		return nil, err
+	}
 	if err := checkScope(v.Resource(), key); err != nil {
-		return none, err
+		return nil, err
 	}
 	o := v.Get(key.Namespace, key.Name)
 	a.reads.sawObject(o)
 	if o == nil {
-		return none, &NotFoundError{object.Ref{GVK: v.Resource().GVK, Namespace: key.Namespace, Name: key.Name}}
+		return nil, &NotFoundError{object.Ref{GVK: v.Resource().GVK, Namespace: key.Namespace, Name: key.Name}}
 	}
-	return decodeBy[T](a.memo, o)
+	return o, nil
 }
 
 // checkScope refuses a key that can name no object of a resource.
