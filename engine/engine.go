@@ -1,10 +1,19 @@
-// Package engine runs controllers: those that objects or files declare, which ask hooks, and those
-// that a Go program declares (packages controller and actor).
+// Package engine runs controllers: the declared ones, which ask hooks what their objects should be,
+// and controllers in Go (packages controller and actor).
 //
-// It is the only door to the packages below engine/internal. A program that wants logs, flags,
-// probes and leader election as well uses package server, which is built on this one. The engine
-// knows hooks by the port alone (package hook): Config.Openers has the transports. An Engine is
-// safe for concurrent use.
+//	e, err := engine.New(ctx, engine.Config{Rest: restConfig, Controllers: declared, ControllersOnly: true})
+//	if err != nil {
+//		return err
+//	}
+//	defer e.Close()
+//	return e.Run(ctx)
+//
+// Most programs should use package server instead: it adds logs, flags, probes, leader election,
+// traces and the transports. Use this package to run controllers in a process that already has its
+// own. To run one sync without a cluster, use package dryrun.
+//
+// The engine knows hooks only by the port (package hook). To let it ask hooks over a transport, set
+// [Config.Openers] to the transport's opener.
 package engine
 
 import (
@@ -32,6 +41,7 @@ import (
 	"github.com/hookloop/hookloop/internal/lastsync"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -46,7 +56,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Defaults of Config.
+// The defaults of the fields of [Config] with the same names.
 const (
 	DefaultStaleAfter      = cache.DefaultStaleAfter
 	DefaultCustomizeMaxAge = customize.DefaultMaxAge
@@ -57,75 +67,157 @@ const (
 	retryInterval = 2 * time.Second
 )
 
-// ErrStopNow is the cause of a context whose end lets no running sync finish.
+// ErrStopNow makes [Engine.Run] stop without a grace period: cancel its context with this cause when
+// running syncs must not finish, for example because another replica may already be leading.
 var ErrStopNow = loop.ErrStopNow
 
-// RestartAnnotation on a controller restarts it when its value changes, and all parents are synced.
+// RestartAnnotation is an annotation of a declared controller. The engine restarts the controller
+// and syncs all of its parents when the value changes.
 const RestartAnnotation = supervisor.RestartAnnotation
 
-// Fence stops all writes of a replica that no longer leads. A nil Fence is always open.
+// Fence stops the writes of a replica that no longer leads. Pass it to [Config.Fence], open it with
+// Grant after each renewal of the lease, and close it with Revoke. A nil Fence is always open.
 type Fence = act.Fence
 
 // ErrFenced is the error of a write that a closed [Fence] refused or cancelled. The object is
 // unchanged, or the API server had applied the write when the fence closed.
 var ErrFenced = act.ErrFenced
 
-// NewFence returns a closed Fence.
+// NewFence returns a [Fence] that is closed.
 func NewFence() *Fence { return act.NewFence() }
 
-// Trigger is a request from outside of the cluster to reconcile objects of a controller in Go.
+// Trigger asks a controller in Go to reconcile some of its objects. It comes from outside of the
+// cluster, by [Config.Triggers].
 type Trigger = host.Trigger
 
-// Config is the configuration of an Engine. Rest is required; the zero value of any other field is
-// its default or turns something off.
+// Config configures an [Engine]. Rest is required. Every other field may be left at its zero value,
+// which the comment of the field explains.
 type Config struct {
-	// Rest reaches the API server.
+	// Rest is the client configuration for the API server. New copies it and replaces the limits of
+	// requests by ClientQPS and ClientBurst.
 	Rest *rest.Config
-	// ClientQPS and ClientBurst are one limit of requests for all controllers; 0 sets none.
-	ClientQPS   float64
+	// ClientQPS limits the requests per second to the API server, for all controllers together. Lists
+	// and watches are not limited. 0 sets no limit.
+	ClientQPS float64
+	// ClientBurst is the number of requests that may exceed ClientQPS at once. It should be greater
+	// than 0 if ClientQPS is.
 	ClientBurst int
-	// Openers are the transports, by the fields of a hook's spec. The engine adds spans, metrics and
-	// recovery to each.
+
+	// Openers opens hooks, by the field of the hook's spec that names the transport. The engine adds
+	// spans, metrics and the recovery from panics to each hook. Without Openers the engine can run
+	// controllers in Go only.
 	Openers hook.Openers
-	// Controllers are controllers in Go; ControllersOnly runs them alone.
-	Controllers     []controller.Declared
+	// Controllers are the controllers in Go.
+	Controllers []controller.Declared
+	// ControllersOnly runs Controllers and no declared controllers. The CRDs of declared controllers
+	// need not be installed then.
 	ControllersOnly bool
-	Scheme          *runtime.Scheme
+	// Scheme has the Go types that Controllers use. nil uses the scheme of client-go, which has the
+	// types of Kubernetes.
+	Scheme *runtime.Scheme
 
-	Workers         int
-	SlowHookWaits   int
-	DeletionLimit   string
-	RewriteLimit    int
-	RewritePause    time.Duration
-	TargetSelector  labels.Selector
+	// Workers is the number of objects that one controller works on at the same time. 0 means 5.
+	Workers int
+	// SlowHookWaits is the number of syncs, of all controllers, that may wait for a slow hook without
+	// keeping a worker busy. 0 lets none.
+	SlowHookWaits int
+	// DeletionLimit is the largest number of children that one answer may delete, as a number ("10")
+	// or as a percentage of the parent's children ("50%"). A controller's spec.deletionLimit takes
+	// precedence. Empty sets no limit.
+	DeletionLimit string
+	// RewriteLimit is the number of times that one field may be rewritten within a minute without a
+	// change by a user. After that, nothing is written for this parent for the time of RewritePause.
+	// 0 sets no limit.
+	RewriteLimit int
+	// RewritePause must be greater than 0 if RewriteLimit is.
+	RewritePause time.Duration
+	// TargetSelector selects the declared controllers to run, by their labels. nil runs all of them.
+	TargetSelector labels.Selector
+	// ServerSideApply writes children by server-side apply, and not by dynamic apply.
 	ServerSideApply bool
-	FieldManager    string
-	StrictFields    bool
+	// FieldManager is the field manager for server-side apply. Empty means "metacontroller".
+	FieldManager string
+	// StrictFields makes the API server reject children that have unknown or duplicate fields. By
+	// default, it drops these fields and warns.
+	StrictFields bool
 
+	// DiscoveryInterval is the longest time until the engine notices that the API server serves other
+	// resources, if no watch shows it. 0 means 30 seconds.
 	DiscoveryInterval time.Duration
-	StaleAfter        time.Duration
-	CustomizeMaxAge   time.Duration
-	EventsQPS         float32
-	EventsBurst       int
-	EventsLogOnly     func(schema.GroupVersionKind) bool
-	GracePeriod       time.Duration
-	// FinalizersIn is the namespace of the record of finalizers; empty keeps none.
+	// StaleAfter is how long the list or watch of a resource may fail before objects that need the
+	// resource are no longer synced. 0 means [DefaultStaleAfter].
+	StaleAfter time.Duration
+	// CustomizeMaxAge is how long the answer of a customize hook is used before the hook is asked
+	// again. 0 means [DefaultCustomizeMaxAge].
+	CustomizeMaxAge time.Duration
+	// EventsQPS and EventsBurst limit the Events about one object: EventsQPS a second, after the first
+	// EventsBurst. 0 means the defaults of client-go, one Event in 5 minutes after the first 25.
+	EventsQPS   float32
+	EventsBurst int
+	// EventsLogOnly reports whether Events about a kind are only logged. nil sends all Events.
+	EventsLogOnly func(schema.GroupVersionKind) bool
+	// GracePeriod is how long running syncs may continue after the context of Run has ended. 0 cancels
+	// them at once.
+	GracePeriod time.Duration
+	// FinalizersIn is the namespace for the records of finalizers. With these records the engine
+	// removes its finalizers even after a controller was deleted while no engine ran. Empty keeps no
+	// records.
 	FinalizersIn string
 
-	Tracer   trace.Tracer
-	Sampled  func(trace.TraceID) bool
+	// Tracer makes the spans. nil makes none.
+	Tracer trace.Tracer
+	// Sampled reports whether the change with a trace ID is traced. It must give the same answer in
+	// all replicas. nil means no change is.
+	Sampled func(trace.TraceID) bool
+	// Registry takes the metrics. A Registry can be used for one Engine only, because the names are
+	// always the same. nil discards the metrics. See also [PerController].
 	Registry prometheus.Registerer
-	// Caches are further caches to count in hookloop_cache_entries, by the label of the cache.
+	// Caches are further caches to count in hookloop_cache_entries, by the name of the cache. The
+	// functions return the number of entries. They are called at each scrape and must be safe for
+	// concurrent use.
 	Caches map[string]func() int
-	// Budget bounds the memory of the process; nil for no limit.
+	// Budget limits the memory of caches and of plans. It is for package server; nil sets no limit.
 	Budget *budget.Budget
-	// LastSyncs takes the last sync of each parent.
+	// LastSyncs keeps the last sync of each object, for "hookloop explain". It is for package server;
+	// nil keeps none.
 	LastSyncs *lastsync.Store
-	Fence     *Fence
-	Observer  Observer
-	Steps     *Steps
-	// Triggers subscribes a controller in Go to the triggers of a worker; nil without a gateway.
+	// Fence stops writes when this replica no longer leads. nil allows all writes.
+	Fence *Fence
+	// Observer is called after each sync. It may be nil.
+	Observer Observer
+	// Steps lets the caller decide when a controller takes its next key. nil lets controllers run
+	// freely.
+	Steps *Steps
+	// Triggers subscribes a controller in Go to the triggers that are sent to a worker. f returns the
+	// number of objects that a trigger selects. nil means that no triggers arrive.
 	Triggers func(controller, worker string, f func(Trigger) (int, error)) (cancel func())
+}
+
+const (
+	defaultWorkers      = 5
+	defaultFieldManager = "metacontroller"
+)
+
+// complete sets the defaults of fields that the parts of the engine need.
+func (c *Config) complete() {
+	if c.Workers == 0 {
+		c.Workers = defaultWorkers
+	}
+	if c.FieldManager == "" {
+		c.FieldManager = defaultFieldManager
+	}
+	if c.Tracer == nil {
+		c.Tracer = noop.NewTracerProvider().Tracer("")
+	}
+	if c.Sampled == nil {
+		c.Sampled = func(trace.TraceID) bool { return false }
+	}
+	if c.Registry == nil {
+		c.Registry = prometheus.NewRegistry()
+	}
+	if c.LastSyncs == nil {
+		c.LastSyncs = lastsync.New(lastsync.MaxParents)
+	}
 }
 
 // PerController returns a Registerer for the metrics of transports that have the label controller.
@@ -137,12 +229,15 @@ func PerController(r prometheus.Registerer) prometheus.Registerer { return metri
 // The engine tries again with the new object.
 var ErrStale = act.ErrStale
 
-// CheckControllers returns the faults of controllers in Go that are known without an API server.
+// CheckControllers returns all faults in the declarations of controllers in Go that can be found
+// without an API server, such as a type that the scheme does not have. A nil scheme is that of
+// client-go.
 func CheckControllers(scheme *runtime.Scheme, all ...controller.Declared) error {
 	return host.Check(scheme, all...)
 }
 
-// Engine runs controllers.
+// Engine runs controllers. Use [New] to make one, [Engine.Run] to run it and [Engine.Close] to free
+// its watches. All methods are safe for concurrent use.
 type Engine struct {
 	supervisor *supervisor.Supervisor
 	group      *host.Group
@@ -154,9 +249,11 @@ type Engine struct {
 	warmed     atomic.Bool
 }
 
-// New makes an Engine. It returns after the first answer of the API server, with an error of the
-// configuration, or with ctx's error.
+// New makes an [Engine] that does not run yet. It waits until the API server answers. The error
+// describes a fault in the configuration, or is that of ctx. The logger of ctx
+// (klog.FromContext) is used for the life of the Engine.
 func New(ctx context.Context, c Config) (*Engine, error) {
+	c.complete()
 	registry := metrics.SeriesOf(c.Registry)
 	entries := metrics.NewCacheEntries(registry)
 	for name, count := range c.Caches {
@@ -257,15 +354,18 @@ func unthrottled(config *rest.Config) *rest.Config {
 	return config
 }
 
-// Ready reports whether the caches of all controllers are filled.
+// Ready reports whether the caches of all controllers are filled, so that syncs can run. Use it for
+// a readiness probe.
 func (e *Engine) Ready() bool {
 	return e.group.Ready() && (e.supervisor == nil || e.supervisor.Ready())
 }
 
-// Problems are the reasons why controllers in Go do not run.
+// Problems returns why some controllers in Go do not run, one line each. A restart does not solve
+// these problems, so they should not make a process unready.
 func (e *Engine) Problems() []string { return e.group.Problems() }
 
-// Warm keeps the caches filled until ctx ends, for a replica that waits to lead.
+// Warm fills the caches and keeps them filled until ctx ends. Call it in a replica that waits to
+// lead. Run may be called while Warm runs; ctx should end when the engine is Ready.
 func (e *Engine) Warm(ctx context.Context) {
 	e.warmed.Store(true)
 	e.begin(ctx)
@@ -282,7 +382,8 @@ func (e *Engine) Warmed() bool {
 	return e.group.Warmed() && (e.supervisor == nil || e.supervisor.Warmed())
 }
 
-// Run runs the controllers until ctx ends.
+// Run runs the controllers until ctx ends, lets running syncs finish within the grace period, and
+// returns nil. It must be called at most once. An error means that the engine could not go on.
 func (e *Engine) Run(ctx context.Context) error {
 	e.begin(ctx)
 	if e.warmed.Load() {
@@ -311,7 +412,8 @@ func (e *Engine) begin(ctx context.Context) {
 	})
 }
 
-// Close ends the watches and the recording of Events, after Run and Warm have returned.
+// Close stops the watches and the recording of Events. It must be called after Run and Warm have
+// returned; the Engine cannot be used again.
 func (e *Engine) Close() {
 	e.begun.Do(func() {}) // nothing begins any more
 	if e.end != nil {
