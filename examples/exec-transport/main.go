@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"log"
 	"os"
 
@@ -15,8 +16,12 @@ import (
 func main() {
 	programs := &exec.Transport{Folder: "hooks", Env: []string{"PATH=" + os.Getenv("PATH")}}
 	config := server.DefaultConfig()
-	config.Kubeconfig = os.Getenv("KUBECONFIG") // empty means the Pod's own ServiceAccount
 	config.Transports = hook.Openers{"exec": programs.Open}
+	config.TargetSelector = "example.com/engine=exec" // leaves other controllers to another Hookloop
+	flag.StringVar(&config.Kubeconfig, "kubeconfig", "", "file; empty means the Pod's own ServiceAccount")
+	flag.StringVar(&config.MetricsAddress, "metrics-address", config.MetricsAddress, "address of the metrics")
+	flag.StringVar(&config.HealthAddress, "health-probe-bind-address", config.HealthAddress, "address of the probes")
+	flag.Parse()
 	ctx, stop := server.Signals(context.Background())
 	err := server.Run(ctx, config)
 	stop()

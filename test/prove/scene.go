@@ -60,6 +60,7 @@ var notRendered = map[string]string{
 	"custom-watch":     "it has no hook: its controllers are Go functions",
 	"dial-in":          "its controller and its hook are those of website; render does not dial in",
 	"embedded":         "its hook is a function in the program that is also its engine",
+	"exec-transport":   "its hook is a program that its engine starts",
 	"matrixone":        "it has no hook: its controllers are actors",
 	"stubs":            "its controller is that of website; its script compares its hooks with website's",
 }
