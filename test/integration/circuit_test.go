@@ -178,9 +178,28 @@ func TestBuiltInKindAsParent(t *testing.T) {
 		Children: []string{"v1/configmaps InPlace"},
 		Sync:     hook.URL,
 	})
-	k.Apply(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: server, namespace: $NS, labels: {kit: $NAME}},
-		spec: {replicas: 0, selector: {matchLabels: {app: web}}, template: {
-		metadata: {labels: {app: web}}, spec: {containers: [{name: server, image: nginx}]}}}}`)
+	k.Apply(`
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: server
+  namespace: $NS
+  labels:
+    kit: $NAME
+spec:
+  replicas: 0
+  selector:
+    matchLabels:
+      app: web
+  template:
+    metadata:
+      labels:
+        app: web
+    spec:
+      containers:
+      - name: server
+        image: nginx
+`)
 	awaitEvent(k, "server", `is also written by ["kube-controller-manager"]`)
 	k.Settled(2 * time.Second)
 }

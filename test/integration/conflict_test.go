@@ -38,8 +38,7 @@ spec:
 	k.Apply(parent("quiet"))
 	await(k, "Web", "quiet", "status.observedGeneration", "1")
 	k.AwaitReady("Running")
-	k.Apply(
-		"{apiVersion: $GROUP/v1, kind: Web, metadata: {name: loud, namespace: $NS}, spec: {answer: {status: {phase: up}}}}")
+	k.Object("Web", "loud").Set("spec.answer.status.phase", "up").Apply()
 	k.AwaitReady("ParentConflict")
 	awaitConflict(k, "metacontroller.k8s.io/v1alpha1/DecoratorController", k.Name+"-d")
 }

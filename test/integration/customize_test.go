@@ -173,9 +173,19 @@ func TestDecoratorWithRelatedObjects(t *testing.T) {
 	customize := rules(k)
 	k.CRD("Web", "Namespaced")
 	decorate(t, k, "", "", ", customize: {webhook: {url: \""+customize.URL+"\"}}")
-	k.Apply(
-		"{apiVersion: $GROUP/v1, kind: Web, metadata: {name: web, namespace: $NS, labels: {a: b}}, " +
-			"spec: {rules: [{apiVersion: v1, resource: secrets}]}}")
+	k.Apply(`
+apiVersion: $GROUP/v1
+kind: Web
+metadata:
+  name: web
+  namespace: $NS
+  labels:
+    a: b
+spec:
+  rules:
+  - apiVersion: v1
+    resource: secrets
+`)
 	await(k, "Web", "web", "metadata.annotations.seen", "")
 	k.Object("v1/Secret", "secret").Apply()
 	await(k, "Web", "web", "metadata.annotations.seen", "secret")

@@ -34,7 +34,7 @@ func TestForgedChild(t *testing.T) {
 			await(k, "v1/ConfigMap", "page", "data.text", "one")
 
 			uid := string(k.Get("Web", "web").GetUID())
-			k.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: $NS-evil}")
+			k.Object("v1/Namespace", k.Namespace+"-evil").Apply()
 			mark := k.Mark()
 			k.Apply(`
 apiVersion: v1

@@ -28,12 +28,30 @@ func TestGraphCommand(t *testing.T) {
 		}
 		return nil
 	})
-	k.Apply(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: links.$GROUP},
-		spec: {group: $GROUP, scope: Namespaced, names: {kind: Link, plural: links}, versions: [{name: v1, served: true,
-		storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`)
+	k.Apply(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: links.$GROUP
+spec:
+  group: $GROUP
+  scope: Namespaced
+  names:
+    kind: Link
+    plural: links
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        x-kubernetes-preserve-unknown-fields: true
+`)
 	k.Object("v1/ConfigMap", "settings").Apply()
-	k.Apply(`{apiVersion: $GROUP/v1, kind: Link, metadata: {name: first},
-		deps: {link: {metadata: {name: absent}}, config: {apiVersion: v1, kind: ConfigMap, name: settings}}}`)
+	k.Object("Link", "first").Set("deps.link.metadata.name", "absent").
+		Set("deps.config.apiVersion", "v1").Set("deps.config.kind", "ConfigMap").
+		Set("deps.config.name", "settings").Apply()
 	drawn = draw(t, k, k.Cluster.Kubeconfig(), "links."+k.Group, "first")
 	want := "Link first  waits for ConfigMap settings, Link absent\nConfigMap settings\nLink absent  does not exist\n"
 	if drawn != want {
@@ -55,10 +73,33 @@ func contains(lines []string, prefix string) bool {
 func TestGraphWithoutRights(t *testing.T) {
 	k := start(t)
 	k.Object("v1/ConfigMap", "settings").Apply()
-	k.Apply(`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: reader},
-		rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, list]}]}`)
-	k.Apply(`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: reader},
-		roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader}, subjects: [{kind: User, name: $NS}]}`)
+	k.Apply(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: reader
+rules:
+- apiGroups:
+  - ''
+  resources:
+  - configmaps
+  verbs:
+  - get
+  - list
+`)
+	k.Apply(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: reader
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: Role
+  name: reader
+subjects:
+- kind: User
+  name: $NS
+`)
 	config, err := k.Cluster.User(k.Namespace)
 	if err != nil {
 		t.Fatal(err)

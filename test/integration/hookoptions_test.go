@@ -61,15 +61,13 @@ spec:
 	)
 	k.AwaitFault("Web", "web", "HookCredentials",
 		"endpointConfigs[0].authorization.secretRef: there is no Secret "+k.Namespace+"/token")
-	k.Apply(
-		"{apiVersion: v1, kind: Secret, metadata: {name: token, namespace: $NS}, stringData: {token: first-secret-token}}")
+	k.Object("v1/Secret", "token").Set("stringData.token", "first-secret-token").Apply()
 	k.AwaitFault("Web", "web", "HookCredentials", "expected a Service in namespace "+k.Namespace)
 	k.Patch("v1/Secret", "token", "metadata: {annotations: {hookloop.dev/allowed-hosts: 127.0.0.1}}")
 	await(k, "Web", "web", "status.phase", "up")
 	k.AwaitReady(v1alpha1.ReasonRunning)
 
-	k.Apply(
-		"{apiVersion: v1, kind: Secret, metadata: {name: token, namespace: $NS}, stringData: {token: second-secret-token}}")
+	k.Object("v1/Secret", "token").Set("stringData.token", "second-secret-token").Apply()
 	token.Store("second-secret-token")
 	k.Patch("Web", "web", "metadata: {labels: {round: two}}")
 	k.Eventually("no token is in objects or Events", func() error {

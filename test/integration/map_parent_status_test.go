@@ -159,9 +159,28 @@ func TestMapParentWithoutAStatus(t *testing.T) {
 	})
 	secrets(k, 2)
 	mark := k.Mark()
-	k.Apply(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: $NS, labels: {test: $NAME}},
-		spec: {replicas: 0, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}},
-		spec: {containers: [{name: c, image: nginx}]}}}}`)
+	k.Apply(`
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: $NS
+  labels:
+    test: $NAME
+spec:
+  replicas: 0
+  selector:
+    matchLabels:
+      app: web
+  template:
+    metadata:
+      labels:
+        app: web
+    spec:
+      containers:
+      - name: c
+        image: nginx
+`)
 	await(k, "v1/ConfigMap", "copy-sec-in-001", "data.text", "copied")
 	k.Settled(settled)
 	if n := kit.Count(k.Writes(mark), "patch", "deployments/status"); n != 0 {

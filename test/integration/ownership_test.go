@@ -43,8 +43,7 @@ func awaitOwner(k *kit.Kit, name, owner string) {
 func TestOrphanIsAdopted(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{BySelector: true})
-	k.Apply(
-		"{apiVersion: v1, kind: ConfigMap, metadata: {name: page, labels: {app: other}}, data: {text: mine, more: mine}}")
+	k.Object("v1/ConfigMap", "page").Label("app", "other").Set("data.text", "mine").Set("data.more", "mine").Apply()
 	k.Apply(selecting())
 	awaitSync(k, "web")
 	mark := k.Mark()
