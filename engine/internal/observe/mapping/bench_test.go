@@ -28,13 +28,13 @@ func BenchmarkObserve(b *testing.B) {
 				defer reader[r].AddIndex(byPart)()
 			}
 			reader[s.rules.Resource].Put(parent)
-			var world string
+			var inputs string
 			for i := range inputs {
-				world += fmt.Sprintf("---\n{apiVersion: v1, kind: Secret, metadata: {namespace: shop, name: a-%d, "+
+				inputs += fmt.Sprintf("---\n{apiVersion: v1, kind: Secret, metadata: {namespace: shop, name: a-%d, "+
 					"labels: {copy: me}}}\n---\n{apiVersion: v1, kind: ConfigMap, part: Secret/shop/a-%d, "+
 					"applied: true, metadata: {namespace: shop, name: out-%d}}\n", i, i, i)
 			}
-			for _, o := range documents(b, world, "copy", s.owner(parent)) {
+			for _, o := range documents(b, inputs, "copy", s.owner(parent)) {
 				for r, store := range reader {
 					if r.GVK == o.GVK() {
 						store.Put(o)

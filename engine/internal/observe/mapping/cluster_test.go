@@ -19,16 +19,22 @@ import (
 
 // served are the resources of the tests' API server.
 var served = []object.Resource{
-	resource("example.com/v1", "Copy", "copies", true),
-	resource("example.com/v1", "ClusterCopy", "clustercopies", false),
-	resource("example.com/v1", "Page", "pages", true),
-	resource("v1", "ConfigMap", "configmaps", true),
-	resource("v1", "Secret", "secrets", true),
-	resource("v1", "Namespace", "namespaces", false),
+	namespaced("example.com/v1", "Copy", "copies"),
+	clusterScoped("example.com/v1", "ClusterCopy", "clustercopies"),
+	namespaced("example.com/v1", "Page", "pages"),
+	namespaced("v1", "ConfigMap", "configmaps"),
+	namespaced("v1", "Secret", "secrets"),
+	clusterScoped("v1", "Namespace", "namespaces"),
 }
 
-func resource(apiVersion, kind, plural string, namespaced bool) object.Resource {
-	return object.Resource{GVK: schema.FromAPIVersionAndKind(apiVersion, kind), Plural: plural, Namespaced: namespaced}
+func namespaced(apiVersion, kind, plural string) object.Resource {
+	r := clusterScoped(apiVersion, kind, plural)
+	r.Namespaced = true
+	return r
+}
+
+func clusterScoped(apiVersion, kind, plural string) object.Resource {
+	return object.Resource{GVK: schema.FromAPIVersionAndKind(apiVersion, kind), Plural: plural}
 }
 
 func find(rule v1alpha1.ResourceRule) (object.Resource, bool) {

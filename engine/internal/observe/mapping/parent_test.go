@@ -40,16 +40,16 @@ spec:
 const newCopy = `{apiVersion: example.com/v1, kind: Copy, metadata: {name: p, namespace: shop, uid: u,
 	resourceVersion: "1", generation: 1, finalizers: [metacontroller.io/mapcontroller-copy]}}`
 
-// own is the parent's own key in a world of its parent and two inputs.
+// own is the parent's own key beside its parent and two inputs.
 type own struct {
-	t      *testing.T
-	shape  *Shape
-	parent *object.Object
-	world  []*object.Object
-	clock  *clocktesting.FakePassiveClock
+	t       *testing.T
+	shape   *Shape
+	parent  *object.Object
+	objects []*object.Object
+	clock   *clocktesting.FakePassiveClock
 }
 
-// newOwn returns a world. The status is that of the parent, as YAML.
+// newOwn returns them. The status is that of the parent, as YAML.
 func newOwn(t *testing.T, status string) *own {
 	t.Helper()
 	s, err := declare(t, pagesOfMaps)
@@ -61,7 +61,7 @@ func newOwn(t *testing.T, status string) *own {
 	s.tracker.Start(w.clock, noKeys{})
 	w.edit("metadata: {labels: {}}\nstatus: " + status)
 	for _, name := range []string{"a", "b"} {
-		w.world = append(w.world, decodeYAML(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, "+
+		w.objects = append(w.objects, decodeYAML(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, "+
 			"metadata: {name: %s, namespace: shop, uid: %s, resourceVersion: '1'}}", name, name)))
 	}
 	return w
@@ -108,7 +108,7 @@ func (w *own) key(part string) hook.Key { return hook.Key{Parent: w.parent.Ref()
 // sync syncs the parent's own key and returns its desired state.
 func (w *own) sync() *plan.Desired {
 	w.t.Helper()
-	reader := viewtest.NewReader(append([]*object.Object{w.parent}, w.world...)...)
+	reader := viewtest.NewReader(append([]*object.Object{w.parent}, w.objects...)...)
 	in := shape.Input{Reader: reader, Key: w.key("")}
 	observed, err := w.shape.Observe(in)
 	if err != nil {

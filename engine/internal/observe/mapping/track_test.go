@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// live is a map controller without hooks on a real cache, and the world that its server shows.
+// live is a map controller without hooks on a real cache, and the objects that its server shows.
 type live struct {
 	t      *testing.T
 	random *rand.Rand
@@ -148,7 +148,7 @@ func numbers(inputs, outputs, ready, groups, detached int) string {
 		inputs, outputs, ready, groups, detached)
 }
 
-// scan counts the world.
+// scan counts the objects.
 func (w *live) scan() string {
 	inputs := 0
 	outputs := 0
