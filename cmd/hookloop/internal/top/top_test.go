@@ -15,14 +15,25 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// measured returns a histogram with the engine's buckets, and what it has measured.
-func measured(t *testing.T, native bool, values []float64) histogram {
+// exponential returns a histogram with the engine's exponential buckets that has measured the values.
+func exponential(t *testing.T, values []float64) histogram {
 	t.Helper()
-	o := prometheus.HistogramOpts{Name: "x", Buckets: []float64{.01, .1, 1, 10}}
-	if native {
-		o.NativeHistogramBucketFactor = 1.2
-		o.NativeHistogramMaxBucketNumber = 60
-	}
+	return measured(t, values, prometheus.HistogramOpts{
+		NativeHistogramBucketFactor:    1.2,
+		NativeHistogramMaxBucketNumber: 60,
+	})
+}
+
+// fixedBuckets returns a histogram with a few fixed buckets that has measured the values.
+func fixedBuckets(t *testing.T, values []float64) histogram {
+	t.Helper()
+	return measured(t, values, prometheus.HistogramOpts{})
+}
+
+func measured(t *testing.T, values []float64, o prometheus.HistogramOpts) histogram {
+	t.Helper()
+	o.Name = "x"
+	o.Buckets = []float64{.01, .1, 1, 10}
 	h := prometheus.NewHistogram(o)
 	for _, v := range values {
 		h.Observe(v)
@@ -41,7 +52,7 @@ func TestQuantiles(t *testing.T) {
 	for i := range values {
 		values[i] = .005 * math.Exp(1.2*random.NormFloat64())
 	}
-	native := measured(t, true, values)
+	native := exponential(t, values)
 	if n := native.count(); n != 20000 || !native.exponential {
 		t.Fatalf("%.0f observations, exponential %t", n, native.exponential)
 	}
@@ -64,7 +75,7 @@ func TestQuantilesOfFewBuckets(t *testing.T) {
 		"above all buckets": {[]float64{20, 30}, .5, 10},
 		"of the first":      {[]float64{.001, .05}, .5, .01},
 	} {
-		if got := measured(t, false, c.values).quantile(c.share); math.Abs(got-c.want) > 1e-9 {
+		if got := fixedBuckets(t, c.values).quantile(c.share); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: %g, want %g", name, got, c.want)
 		}
 	}
@@ -76,8 +87,8 @@ func TestQuantilesOfFewBuckets(t *testing.T) {
 func TestDifferenceOfHistograms(t *testing.T) {
 	early := []float64{.001, .002, 3}
 	late := []float64{.02, .02, .02, .02}
-	before := measured(t, true, early)
-	now := measured(t, true, append(early, late...))
+	before := exponential(t, early)
+	now := exponential(t, append(early, late...))
 	rest := now.minus(before)
 	if got := rest.quantile(.5); rest.count() != 4 || got < .02/1.2 || got > .02*1.2 {
 		t.Errorf("%.0f observations around %g, want 4 around 0.02", rest.count(), got)
