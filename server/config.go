@@ -23,105 +23,117 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Config is the configuration of the process; "hookloop serve" sets it from flags. DefaultConfig
-// returns the defaults of the flags.
+// Config configures the process. Begin with [DefaultConfig] and change what should differ: the zero
+// value of a flag is not its default.
 type Config struct {
-	// Version is the program's version, for logs, metrics, traces and the user agent.
+	// Flags is what the command line sets. Its fields can be used as fields of Config.
+	Flags
+
+	// Version is the version of the program, for logs, metrics, traces and the user agent.
 	Version string
 
-	// Kubeconfig is a file; empty means the Pod's own ServiceAccount.
-	Kubeconfig string
-	// Rest reaches the API server in place of Kubeconfig, for programs that embed the engine; nil
-	// uses Kubeconfig.
+	// Rest is the client configuration for the API server. nil uses Flags.Kubeconfig.
 	Rest *rest.Config
-	// ClientQPS and ClientBurst limit requests to the API server; a negative ClientQPS means no
-	// limit.
+
+	// Controllers are the controllers in Go of this program (packages controller and actor). They run
+	// beside the declared controllers.
+	Controllers []controller.Declared
+	// Scheme has the Go types that Controllers use. nil uses the scheme of client-go, which has the
+	// types of Kubernetes.
+	Scheme *runtime.Scheme
+	// ControllersOnly runs Controllers and no declared controllers. Their CRDs need not be installed
+	// then, and Hooks must be empty.
+	ControllersOnly bool
+
+	// Hooks are hooks that are Go functions of this program, by the name in the spec of a declared
+	// controller (spec.hooks.sync.inproc.name).
+	Hooks map[string]Hook
+
+	// Transports are further transports, by the name in the spec of a hook
+	// (spec.hooks.sync.transport.name).
+	Transports hook.Openers
+
+	// Declared has the declared controllers of this process. It takes the place of those in the
+	// cluster, which then needs none of Hookloop's CRDs. nil runs those in the cluster.
+	Declared Declared
+	// Observer is called after each sync. It may be nil.
+	Observer engine.Observer
+	// Steps lets the caller decide when a controller takes its next key. nil lets controllers run
+	// freely.
+	Steps *engine.Steps
+}
+
+// Flags are the settings that the flags of "hookloop serve" set. The reference of the flags explains
+// them: docs/reference/flags.md.
+type Flags struct {
+	// Kubeconfig is the path of a kubeconfig file. Empty uses the ServiceAccount of the Pod.
+	Kubeconfig string
+	// ClientQPS limits the requests per second to the API server, and ClientBurst is the number that
+	// may exceed it at once. A negative ClientQPS sets no limit; 0 is invalid.
 	ClientQPS   float64
 	ClientBurst int
 
-	// Workers is the number of parents that one controller syncs at a time.
+	// Workers is the number of parents that one controller syncs at the same time.
 	Workers int
-	// SlowHookWaits is the number of syncs of all controllers that may wait for slow hooks beside
-	// the workers.
+	// SlowHookWaits is the number of syncs, of all controllers, that may wait for a slow hook without
+	// keeping a worker busy.
 	SlowHookWaits int
-	// DeletionLimit is the number of children that one answer may delete, or a percentage of a
-	// parent's children. Empty sets no limit. A controller's spec.deletionLimit overrides it.
+	// DeletionLimit is the largest number of children that one answer may delete, as a number or as a
+	// percentage of the parent's children. A controller's spec.deletionLimit takes precedence. Empty
+	// sets no limit.
 	DeletionLimit string
-	// RewriteLimit is the number of rewrites of one field within a minute, without a change by a
-	// user, after which the circuit of the parent, or of a Go controller's key, opens; 0 sets no
-	// limit. RewritePause is the time without writes for that parent or key.
+	// RewriteLimit is the number of times that one field may be rewritten within a minute without a
+	// change by a user. After that, nothing is written for the parent, or for the key of a controller
+	// in Go, for the time of RewritePause. 0 sets no limit.
 	RewriteLimit int
 	RewritePause time.Duration
-	// TargetSelector selects the declared controllers that this process runs; empty selects all.
+	// TargetSelector selects the declared controllers to run, by their labels. Empty runs all of them.
 	TargetSelector string
-	// ApplyStrategy is DynamicApply or ServerSideApply; FieldManager is the field manager of the
-	// latter.
+	// ApplyStrategy is [DynamicApply] or [ServerSideApply]. FieldManager is the field manager for
+	// server-side apply.
 	ApplyStrategy string
 	FieldManager  string
-	// FieldValidation is WarnFields or StrictFields: whether the API server drops or rejects
-	// unknown fields of children.
+	// FieldValidation is [WarnFields] or [StrictFields]. The API server drops unknown fields of
+	// children with a warning, or rejects the children.
 	FieldValidation string
-	// DiscoveryInterval is the longest time until a change of the served resources is noticed if
-	// no watch shows it.
+	// DiscoveryInterval is the longest time until the process notices that the API server serves
+	// other resources, if no watch shows it.
 	DiscoveryInterval time.Duration
-	// StaleViewAfter is the time for which the list or the watch of a resource may fail before
-	// parents that need the resource are no longer synced.
+	// StaleViewAfter is how long the list or watch of a resource may fail before parents that need the
+	// resource are no longer synced.
 	StaleViewAfter time.Duration
-	// CacheFlushInterval has no effect: caches follow watches.
+	// CacheFlushInterval has no effect, because caches follow watches. It exists for compatibility
+	// with Metacontroller.
 	CacheFlushInterval time.Duration
-	// CustomizeMaxAge is the longest time for which an answer of a customize hook is used.
+	// CustomizeMaxAge is how long the answer of a customize hook is used before the hook is asked
+	// again.
 	CustomizeMaxAge time.Duration
-	// EventsQPS and EventsBurst limit the Events about one object.
+	// EventsQPS and EventsBurst limit the Events about one object: EventsQPS a second, after the first
+	// EventsBurst.
 	EventsQPS   float32
 	EventsBurst int
-	// GracePeriod is the time that running syncs have after a request to stop.
+	// GracePeriod is how long running syncs may continue after the process was asked to stop.
 	GracePeriod time.Duration
 
-	// UnrestrictedSecretNamespaces are namespaces with Secrets that may be sent to any address,
-	// as in Metacontroller; "*" means all namespaces.
+	// UnrestrictedSecretNamespaces are the namespaces whose Secrets may be sent to any address, as in
+	// Metacontroller. "*" means all namespaces.
 	UnrestrictedSecretNamespaces []string
+	// ClusterDomain is the domain of the cluster's Services. Empty reads it from the search path in
+	// /etc/resolv.conf, and falls back to cluster.local.
+	ClusterDomain string
+
 	// HookSocketFolders are the folders in which hooks may listen on unix sockets, such as a volume
 	// that the engine shares with hooks in its own Pod. Everyone who may create a controller can have
 	// the engine connect to each socket in them.
 	HookSocketFolders []string
-	// ClusterDomain is the domain of the cluster's Services. Empty reads it from the search path in
-	// /etc/resolv.conf; the fallback is cluster.local.
-	ClusterDomain string
 
-	// MemoryBudget is the memory that the process may use, as a quantity ("512Mi"); "0" sets no
-	// limit. Empty uses GOMEMLIMIT, else the container's limit, else a quarter of the machine's
-	// memory.
+	// MemoryBudget is the memory that the process should use at most, as a quantity ("512Mi"). "0"
+	// sets no limit. Empty uses GOMEMLIMIT if it is set, else the limit of the container, else a
+	// quarter of the machine's memory.
 	MemoryBudget string
 
-	// The addresses to listen on; "0" or empty switches one off.
+	// The addresses to listen on. "0" or empty turns the server off.
 	MetricsAddress, HealthAddress, PprofAddress string
-
-	// Hooks are Go functions of this process, by the name that a controller refers to
-	// (spec.hooks.sync.inproc.name). They are for programs that embed the engine; no flag sets
-	// them.
-	Hooks map[string]Hook
-
-	// Transports are transports that this program adds to Hookloop's own, by the name with which a
-	// hook selects one (spec.hooks.sync.transport.name: nats). A name has at most 63 lower case
-	// letters, digits and hyphens. Package transports shows how to write one. No flag sets them.
-	Transports hook.Openers
-
-	// Controllers are controllers in Go of this process (packages controller and actor), which run
-	// beside the declared ones. They are for programs that embed the engine; no flag sets them.
-	Controllers []controller.Declared
-	// Scheme has the Go types of Controllers; nil means that of client-go, with Kubernetes' own types.
-	Scheme *runtime.Scheme
-	// ControllersOnly runs Controllers alone: no declared controllers and no hooks. The CRDs of
-	// declared controllers need not be installed.
-	ControllersOnly bool
-
-	// Declared has the declared controllers of this process, in place of those of the cluster, which
-	// need not have Hookloop's CRDs; nil means those of the cluster. Files makes one.
-	Declared Declared
-	// Observer is notified of all syncs; it may be nil.
-	Observer engine.Observer
-	// Steps lets the controllers take their keys in steps; nil lets them take keys freely.
-	Steps *engine.Steps
 
 	Recording      Recording
 	Gateway        Gateway
@@ -130,8 +142,8 @@ type Config struct {
 	Tracing        Tracing
 }
 
-// Hook is a hook of the Go SDK (hook.Composite or hook.Decorator), or another value that registers
-// a hook service of the contract.
+// Hook is a hook that runs in this process: one of the Go SDK (hook.Composite, hook.Decorator), or
+// another value that registers a hook service of the contract.
 type Hook = inproc.Hook
 
 // Gateway configures the gateway, to which hooks dial in. The leading replica serves it.
@@ -200,14 +212,14 @@ const (
 // timeEncodings are the values of Log.TimeEncoding.
 var timeEncodings = []string{"epoch", "millis", "nano", "iso8601", "rfc3339", "rfc3339nano"}
 
-// DefaultConfig returns the configuration without any flag.
+// DefaultConfig returns the configuration of "hookloop serve" without any flag.
 //
 // Metacontroller's limit is 5 requests a second, about five syncs a second for a whole
 // installation. API servers protect themselves by priority and fairness since Kubernetes 1.20, so
 // the client's limit only guards against a runaway loop: it is far above a healthy load and far
 // below the capacity of one API server.
 func DefaultConfig() Config {
-	return Config{
+	return Config{Flags: Flags{
 		ClientQPS: 200, ClientBurst: 400, Workers: 5, SlowHookWaits: 500, RewriteLimit: 100, RewritePause: time.Minute,
 		ApplyStrategy: DynamicApply, FieldManager: "metacontroller", FieldValidation: WarnFields,
 		DiscoveryInterval: 30 * time.Second, CacheFlushInterval: 30 * time.Minute,
@@ -218,10 +230,11 @@ func DefaultConfig() Config {
 		Gateway:        Gateway{Audience: gateway.DefaultAudience},
 		LeaderElection: LeaderElection{ResourceLock: "leases", ID: "metacontroller", WarmStandby: true},
 		Tracing:        Tracing{SampleRatio: -1},
-	}
+	}}
 }
 
-// FlagError reports a flag with an invalid value, and the expected one.
+// FlagError reports a flag with an invalid value. Flag is its name without dashes, and Expected
+// describes the valid values.
 type FlagError struct{ Flag, Value, Expected string }
 
 // Error returns one line.

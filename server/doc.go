@@ -1,11 +1,17 @@
-// Package server is the process: configuration, logs, traces, metrics, health, leadership, stop. It
-// is the only place that wires the engine to its transports and to the API server (wire.go).
+// Package server runs Hookloop as a process: it adds logs, traces, metrics, probes, leader election
+// and the transports to package engine. The command "hookloop serve" calls it, and so does a
+// program that brings hooks or controllers of its own:
 //
-// It holds no rule about controllers, hooks or objects; those are the engine's. Its data comes from
-// Config, which package main fills from flags, and from the OTEL_* environment. Run is called once
-// per process: it sets the process-wide logger, tracer and client-go metrics. What it starts it
-// waits for.
+//	config := server.DefaultConfig()
+//	config.Kubeconfig = os.Getenv("KUBECONFIG")
+//	config.Controllers = []controller.Declared{myController}
+//	ctx, stop := server.Signals(context.Background())
+//	defer stop()
+//	return server.Run(ctx, config)
 //
-// The parts have tests beside them; the whole is tested against a real API server in
-// test/integration, and by running the binary in cmd/hookloop.
+// [Config] consists of the [Flags], which the command fills, and of what only a program can set.
+// The OTEL_* environment variables configure the export of traces as well.
+//
+// Call [Run] once per process: it sets the process-wide logger, tracer and metrics of client-go. It
+// returns after everything that it has started has ended.
 package server

@@ -37,7 +37,7 @@ func TestMemoryLimit(t *testing.T) {
 			if c.environment > 0 {
 				debug.SetMemoryLimit(c.environment)
 			}
-			p := &process{Config: Config{MemoryBudget: c.flag}, log: logr.Discard()}
+			p := &process{Config: Config{Flags: Flags{MemoryBudget: c.flag}}, log: logr.Discard()}
 			b, err := p.memory()
 			if err != nil {
 				t.Fatal(err)
@@ -73,7 +73,7 @@ func TestMemoryMetrics(t *testing.T) {
 // TestMemoryMetricsWithoutALimit counts the memory of a process that was given no limit.
 func TestMemoryMetricsWithoutALimit(t *testing.T) {
 	unlimited(t)
-	b, err := (&process{Config: Config{MemoryBudget: "0"}, log: logr.Discard()}).memory()
+	b, err := (&process{Config: Config{Flags: Flags{MemoryBudget: "0"}}, log: logr.Discard()}).memory()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 // shows how much a memory limit costs.
 var garbageCPU = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile("^/cpu/classes/gc/total:cpu-seconds$")}
 
-// newRegistry holds the process's metrics: Go's, the process's, the API client's and the program's
-// version.
+// newRegistry returns a registry with the metrics of the Go runtime, of the process and of the
+// clients of the API server, and with the version of the program.
 func newRegistry(version string) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	promauto.With(registry).NewGaugeVec(prometheus.GaugeOpts{

@@ -45,7 +45,7 @@ type runner interface {
 	Problems() []string
 }
 
-// process holds the parts of one run of the server.
+// process holds what one call of Run uses.
 type process struct {
 	Config
 	rest    *rest.Config
@@ -71,10 +71,12 @@ type process struct {
 	build func(context.Context) (runner, error)
 }
 
-// Run runs the controllers until ctx ends. Then it starts no sync, lets the running ones finish
-// within the grace period, releases the lease, exports the last spans and returns nil. The error is
-// a *FlagError if a value of c is invalid, and ErrLeaseLost if the lease was lost. Logs go to
-// stderr.
+// Run runs the controllers until ctx ends. It then starts no further sync, lets running syncs finish
+// within the grace period, releases the lease, exports the last spans and returns nil.
+//
+// The error is a [*FlagError] if a value of c is invalid, and [ErrLeaseLost] if another replica may
+// be leading. After any error the process should exit, so that it is started again. Logs go to
+// c.Log.Output.
 func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -271,8 +273,8 @@ func (p *process) flush(ctx context.Context) {
 	}
 }
 
-// Signals returns a context that ends with the first SIGTERM or SIGINT. The second ends the process
-// immediately, with exit code 1.
+// Signals returns a context that ends when the process receives SIGTERM or SIGINT. A second signal
+// ends the process immediately, with exit code 1. Call stop to handle signals as before.
 func Signals(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	received := make(chan os.Signal, 2)
