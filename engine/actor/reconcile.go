@@ -236,7 +236,7 @@ func (r *run[T]) observe(ctx context.Context) (action *Action[T], err error) {
 
 // act carries out an action.
 func (r *run[T]) act(ctx context.Context, action *Action[T]) (next, error) {
-	r.actions = r.actions + 1
+	r.actions++
 	r.last = action.Name
 	r.wrote = nil
 	before := expectations.Total(ctx)

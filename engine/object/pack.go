@@ -52,9 +52,9 @@ func appendPacked(packed, base, text []byte) []byte {
 			continue
 		}
 		for i > own && from > 0 && text[i-1] == base[from-1] {
-			i = i - 1
-			from = from - 1
-			n = n + 1
+			i--
+			from--
+			n++
 		}
 		packed = appendOwn(packed, text[own:i])
 		packed = binary.AppendUvarint(binary.AppendUvarint(packed, uint64(n)), uint64(from)) //nolint:gosec // not negative

@@ -108,7 +108,7 @@ func (a *audit) add(q *request, code int, err error) {
 	if len(a.writes) >= maxAudit {
 		half := len(a.writes) / 2
 		a.writes = append([]Write(nil), a.writes[half:]...)
-		a.dropped = a.dropped + half
+		a.dropped += half
 	}
 	a.writes = append(a.writes, w)
 }

@@ -110,7 +110,7 @@ func (a *attachment) run(ctx context.Context) {
 			return
 		}
 		wait = min(2*wait, intervals.longest)
-		refusals = refusals + 1
+		refusals++
 		if last.called || last.open() && time.Since(last.opened) >= intervals.stable {
 			wait = intervals.first
 		}

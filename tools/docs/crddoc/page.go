@@ -127,7 +127,7 @@ func identity(s schema) string {
 func objectOf(s schema, path string) (*schema, string) {
 	if s.Items != nil && s.Items.Schema != nil {
 		s = *s.Items.Schema
-		path = path + "[]"
+		path += "[]"
 	}
 	if len(s.Properties) == 0 {
 		return nil, ""

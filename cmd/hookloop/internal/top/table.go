@@ -89,8 +89,8 @@ func Between(before, now *Scrape) *Table {
 	}
 	for _, name := range slices.Sorted(maps.Keys(now.cached)) {
 		c := now.cached[name]
-		t.CacheBytes = t.CacheBytes + c.Bytes
-		t.CacheObjects = t.CacheObjects + c.Objects
+		t.CacheBytes += c.Bytes
+		t.CacheObjects += c.Objects
 		t.Cache = append(t.Cache, *c)
 	}
 	slices.SortStableFunc(t.Cache, func(a, b Cached) int { return cmp.Compare(b.Bytes, a.Bytes) })
@@ -273,7 +273,7 @@ func seconds(value *float64, sinceStart bool) string {
 	number := *value
 	unit := " s"
 	if number < 1 {
-		number = number * 1000
+		number *= 1000
 		unit = " ms"
 	}
 	text := fmt.Sprintf("%.2g", number) + unit

@@ -43,7 +43,7 @@ func (q *Queue[K]) Measure() {
 	var sum, longest time.Duration
 	for e := range q.working {
 		took := q.clock.Since(e.started)
-		sum = sum + took
+		sum += took
 		longest = max(longest, took)
 	}
 	q.metrics.unfinished.Set(sum.Seconds())

@@ -104,7 +104,7 @@ func (x *labelIndex) match(namespace string, selector labels.Selector) []*object
 		for value := range r.Values() {
 			of, count := in(values[value], namespace)
 			groups = append(groups, of...)
-			n = n + count
+			n += count
 		}
 		if n < size {
 			candidates = groups
@@ -131,7 +131,7 @@ func in(byNamespace map[string]group, namespace string) ([]group, int) {
 	groups := make([]group, 0, len(byNamespace))
 	for g := range maps.Values(byNamespace) {
 		groups = append(groups, g)
-		size = size + len(g)
+		size += len(g)
 	}
 	return groups, size
 }
