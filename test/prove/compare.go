@@ -42,10 +42,10 @@ type comparison struct {
 	expected map[named]map[string]any
 }
 
-// compare applies the objects of a scene, renders them, and waits until the control plane has what
-// render prints. It deletes the objects except for Namespaces. The scene's hook runs at the address
+// compare applies the objects of a sample, renders them, and waits until the control plane has what
+// render prints. It deletes the objects except for Namespaces. The sample's hook runs at the address
 // in dir.
-func (s *stage) compare(ctx context.Context, out io.Writer, dir string, c scene) (err error) {
+func (s *environment) compare(ctx context.Context, out io.Writer, dir string, c sample) (err error) {
 	mark, err := s.cluster.Mark()
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (s *stage) compare(ctx context.Context, out io.Writer, dir string, c scene)
 
 // compareLive lets a user who may only read render the cluster as it is: there is nothing to do. A
 // namespace of another example may be on its way out at first.
-func (s *stage) compareLive(ctx context.Context, out io.Writer, controller string) error {
+func (s *environment) compareLive(ctx context.Context, out io.Writer, controller string) error {
 	mark, err := s.cluster.Mark()
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (s *stage) compareLive(ctx context.Context, out io.Writer, controller strin
 }
 
 // paths returns the files of the controller and the CRD.
-func (c scene) paths(dir string) []string {
+func (c sample) paths(dir string) []string {
 	paths := []string{filepath.Join(dir, c.controllerFile())}
 	if crd := filepath.Join(dir, "crd.yaml"); exists(crd) {
 		paths = append(paths, crd)
@@ -128,7 +128,7 @@ func (c scene) paths(dir string) []string {
 }
 
 // objectPaths returns the files of the other objects.
-func (c scene) objectPaths(dir string) []string {
+func (c sample) objectPaths(dir string) []string {
 	var paths []string
 	for _, file := range c.objects {
 		paths = append(paths, filepath.Join(dir, file))
@@ -191,8 +191,8 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// apply applies the scene's files, and waits until the controller runs.
-func (s *stage) apply(ctx context.Context, dir string, c scene) error {
+// apply applies the sample's files, and waits until the controller runs.
+func (s *environment) apply(ctx context.Context, dir string, c sample) error {
 	paths := c.paths(dir)
 	steps := [][]string{}
 	if crd := filepath.Join(dir, "crd.yaml"); exists(crd) {
@@ -213,7 +213,7 @@ func (s *stage) apply(ctx context.Context, dir string, c scene) error {
 }
 
 // render runs `hookloop render`, and decodes its result.
-func (s *stage) render(ctx context.Context, into *result, args ...string) error {
+func (s *environment) render(ctx context.Context, into *result, args ...string) error {
 	args = append([]string{"render", "-o", "json"}, args...)
 	program := exec.CommandContext(ctx, serve.Program("hookloop"), args...) //nolint:gosec // our own program
 	program.Env = s.env()

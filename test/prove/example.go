@@ -41,13 +41,13 @@ func find() ([]string, error) {
 // prove runs one example and cleans up: what hookloop render prints is compared with the control
 // plane, then the script is run, with the hook as a process or with hooks that it starts itself.
 // out receives the script's output.
-func (s *stage) prove(ctx context.Context, out io.Writer, name string) (err error) {
+func (s *environment) prove(ctx context.Context, out io.Writer, name string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	own := filepath.Join(cluster.Root(), "examples", name)
 	scripted := exists(filepath.Join(own, script))
 	if !scripted || bringsHooks(name) {
-		for _, c := range scenesOf(name) {
+		for _, c := range samplesOf(name) {
 			if err := s.play(ctx, out, c); err != nil {
 				return err
 			}
@@ -70,7 +70,7 @@ func (s *stage) prove(ctx context.Context, out io.Writer, name string) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, s.clean(context.WithoutCancel(ctx), dir, "controller.yaml")) }()
-	for _, c := range scenesOf(name) {
+	for _, c := range samplesOf(name) {
 		if err := s.compare(ctx, out, dir, c); err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (s *stage) prove(ctx context.Context, out io.Writer, name string) (err erro
 const script = "prove.sh"
 
 // script runs an example's prove.sh.
-func (s *stage) script(ctx context.Context, out io.Writer, dir string) error {
+func (s *environment) script(ctx context.Context, out io.Writer, dir string) error {
 	run := exec.CommandContext(ctx, filepath.Join(dir, script)) //nolint:gosec // the example's own script
 	run.Env = s.env()
 	run.Stdout = out
@@ -153,7 +153,7 @@ func command(name string) proc.Spec {
 }
 
 // copy makes a copy of the example's folder, with the hook's real address.
-func (s *stage) copy(name, controllerFile, address string) (string, error) {
+func (s *environment) copy(name, controllerFile, address string) (string, error) {
 	from := filepath.Join(cluster.Root(), "examples")
 	to := filepath.Join(s.dir, "examples")
 	if err := os.RemoveAll(to); err != nil {

@@ -52,11 +52,11 @@ func TestEveryExampleIsRendered(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range examples {
-		if reason := notRendered[name]; (reason != "") == (len(scenesOf(name)) > 0) {
-			t.Errorf("%s: %d scenes and the reason %q, expected one of them", name, len(scenesOf(name)), reason)
+		if reason := notRendered[name]; (reason != "") == (len(samplesOf(name)) > 0) {
+			t.Errorf("%s: %d samples and the reason %q, expected one of them", name, len(samplesOf(name)), reason)
 		}
 	}
-	for _, c := range scenes {
+	for _, c := range samples {
 		if !slices.Contains(examples, c.example) {
 			t.Errorf("there is no example %q", c.example)
 		}

@@ -26,7 +26,7 @@ const (
 // quiet sets a resync period of a second for the example's controllers. It waits until the hooks
 // have had two more questions and the audit log has no write of the engine for more than two
 // periods.
-func (s *stage) quiet(ctx context.Context, out io.Writer, dir string) error {
+func (s *environment) quiet(ctx context.Context, out io.Writer, dir string) error {
 	resync := fmt.Sprintf(`{"spec":{"resyncPeriodSeconds":%d}}`, int(period.Seconds()))
 	if err := s.run(ctx, "patch", "-f", filepath.Join(dir, "controller.yaml"), "--type=merge", "-p", resync); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (s *stage) quiet(ctx context.Context, out io.Writer, dir string) error {
 }
 
 // writes returns the engine's writes during a time, without leases and Events.
-func (s *stage) writes(ctx context.Context, during time.Duration) ([]cluster.Write, error) {
+func (s *environment) writes(ctx context.Context, during time.Duration) ([]cluster.Write, error) {
 	mark, err := s.cluster.Mark()
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (s *stage) writes(ctx context.Context, during time.Duration) ([]cluster.Wri
 var counted = regexp.MustCompile(`^metacontroller_(sync|map|tombstone|finalize)_requests_total{`)
 
 // asked returns the number of questions about the state of parents and inputs so far.
-func (s *stage) asked(ctx context.Context) (int, error) {
+func (s *environment) asked(ctx context.Context) (int, error) {
 	text, err := serve.Fetch(ctx, "http://"+s.engine.Metrics+"/metrics")
 	if err != nil {
 		return 0, err
@@ -102,7 +102,7 @@ func (s *stage) asked(ctx context.Context) (int, error) {
 }
 
 // clean deletes the objects of the example's own kinds, then its controllers.
-func (s *stage) clean(ctx context.Context, dir, controller string) error {
+func (s *environment) clean(ctx context.Context, dir, controller string) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	var errs []error
@@ -119,12 +119,12 @@ func (s *stage) clean(ctx context.Context, dir, controller string) error {
 }
 
 // run runs kubectl.
-func (s *stage) run(ctx context.Context, args ...string) error {
-	//nolint:gosec // the stage's own kubectl
+func (s *environment) run(ctx context.Context, args ...string) error {
+	//nolint:gosec // the environment's own kubectl
 	return s.command(exec.CommandContext(ctx, filepath.Join(s.bin, "kubectl"), args...))
 }
 
-func (s *stage) command(c *exec.Cmd) error {
+func (s *environment) command(c *exec.Cmd) error {
 	c.Env = s.env()
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", strings.Join(c.Args, " "), err, strings.TrimSpace(string(out)))

@@ -14,8 +14,8 @@ import (
 	"github.com/hookloop/hookloop/test/serve"
 )
 
-// scene is an example with the objects that `hookloop render` and the control plane begin with.
-type scene struct {
+// sample is an example with the objects that `hookloop render` and the control plane begin with.
+type sample struct {
 	example string
 	// controller and crd are files of the folder; controller.yaml and crd.yaml by default.
 	controller string
@@ -25,8 +25,8 @@ type scene struct {
 	hook *proc.Spec
 }
 
-// scenes are the examples that are rendered.
-var scenes = []scene{
+// samples are the examples that are rendered.
+var samples = []sample{
 	{example: "bluegreen", objects: []string{"shop.yaml"}},
 	{example: "catset", objects: []string{"cat.yaml"}},
 	{example: "cluster-parent", objects: []string{"team.yaml"}},
@@ -54,7 +54,7 @@ var scenes = []scene{
 	},
 }
 
-// notRendered has the reasons of examples without a scene.
+// notRendered has the reasons of examples without a sample.
 var notRendered = map[string]string{
 	"bound-references": "it has no hook: its controllers are Go functions",
 	"custom-watch":     "it has no hook: its controllers are Go functions",
@@ -81,14 +81,14 @@ func served(file string) *proc.Spec {
 	return python("serve.py", filepath.Join(cluster.Root(), "examples", file), "--port", "0")
 }
 
-// scenesOf returns the scenes of an example.
-func scenesOf(name string) []scene {
-	return slices.DeleteFunc(slices.Clone(scenes), func(c scene) bool { return c.example != name })
+// samplesOf returns the samples of an example.
+func samplesOf(name string) []sample {
+	return slices.DeleteFunc(slices.Clone(samples), func(c sample) bool { return c.example != name })
 }
 
-// play starts the hook of a scene, renders the scene, and compares the result with the control
+// play starts the hook of a sample, renders the sample, and compares the result with the control
 // plane.
-func (s *stage) play(ctx context.Context, out io.Writer, c scene) (err error) {
+func (s *environment) play(ctx context.Context, out io.Writer, c sample) (err error) {
 	hook, address, err := serve.Hook(ctx, c.program())
 	if hook != nil {
 		defer func() { err = errors.Join(err, hook.Stop(10*time.Second)) }()
@@ -104,18 +104,18 @@ func (s *stage) play(ctx context.Context, out io.Writer, c scene) (err error) {
 	return s.compare(ctx, out, dir, c)
 }
 
-func (c scene) program() proc.Spec {
+func (c sample) program() proc.Spec {
 	if c.hook != nil {
 		return *c.hook
 	}
 	return command(c.example)
 }
 
-func (c scene) controllerFile() string {
+func (c sample) controllerFile() string {
 	if c.controller == "" {
 		return "controller.yaml"
 	}
 	return c.controller
 }
 
-func (c scene) String() string { return fmt.Sprintf("%s/%s", c.example, c.controllerFile()) }
+func (c sample) String() string { return fmt.Sprintf("%s/%s", c.example, c.controllerFile()) }

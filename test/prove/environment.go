@@ -20,8 +20,8 @@ import (
 // notEmbedded excludes the controllers that an example runs by its own engine.
 const notEmbedded = "demo.example.com/engine!=notes"
 
-// stage is the environment of the examples.
-type stage struct {
+// environment runs what the examples need: a control plane, an engine, a gateway, and maybe a Jaeger.
+type environment struct {
 	dir string
 	// bin is the folder of the cluster's kubectl.
 	bin     string
@@ -40,9 +40,9 @@ type stage struct {
 var traced = []string{"stubs", "matrixone"}
 
 // open starts the control plane, an engine and the replacement for kubelets, and a Jaeger if one of
-// the examples needs it. If it fails, the stage holds the processes that it has started.
-func open(ctx context.Context, examples []string) (*stage, error) {
-	s := &stage{}
+// the examples needs it. If it fails, the environment holds the processes that it has started.
+func open(ctx context.Context, examples []string) (*environment, error) {
+	s := &environment{}
 	var err error
 	s.dir, err = os.MkdirTemp("", "hookloop-prove-")
 	if err != nil {
@@ -101,7 +101,7 @@ func open(ctx context.Context, examples []string) (*stage, error) {
 const reader = "reader"
 
 // addReader makes the kubeconfig of the reader.
-func (s *stage) addReader(ctx context.Context) error {
+func (s *environment) addReader(ctx context.Context) error {
 	config, err := s.cluster.User(reader)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (s *stage) addReader(ctx context.Context) error {
 
 // env returns a script's environment: the cluster, kubectl, hookloop, the engine's gateway, and the
 // Jaeger with its address for spans.
-func (s *stage) env() []string {
+func (s *environment) env() []string {
 	var env []string
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "PATH=") && !strings.HasPrefix(v, "KUBECONFIG=") {
@@ -139,7 +139,7 @@ func (s *stage) env() []string {
 }
 
 // close ends everything, dependents first.
-func (s *stage) close() error {
+func (s *environment) close() error {
 	var errs []error
 	if s.engine != nil {
 		errs = append(errs, s.engine.Stop(10*time.Second))
