@@ -8,13 +8,12 @@
 package codec
 
 import (
+	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
-	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
-	mapv1 "github.com/hookloop/hookloop/gen/hookloop/map/v1"
+	"github.com/hookloop/hookloop/internal/protocol/methods"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -38,83 +37,50 @@ func Method(k hook.ControllerKind, op hook.Op) string {
 	return "/" + k.Descriptor().Service + "/" + strings.ToUpper(string(op[:1])) + string(op[1:])
 }
 
-// writers encode the questions of each kind of controller.
-var writers = map[hook.ControllerKind]func(*hook.Question, writer) Call{
-	hook.Composite: writeComposite,
-	hook.Decorator: writeDecorator,
-	hook.Mapping:   writeMapping,
+// operation is an operation of a kind of controller.
+type operation struct {
+	kind hook.ControllerKind
+	op   hook.Op
 }
 
-func write(q *hook.Question, w writer) Call { return writers[q.Kind](q, w) }
-
-func writeComposite(q *hook.Question, w writer) Call {
-	controller := w.object(q.Controller)
-	parent := w.object(q.Parent)
-	switch q.Op {
-	case hook.Customize:
-		return Call{
-			&compositev1.CustomizeRequest{Controller: controller, Parent: parent},
-			&compositev1.CustomizeResponse{},
+// operations has the methods of all operations in the table of kinds. It panics if the contract does
+// not have a service for a kind.
+var operations = sync.OnceValue(func() map[operation]*methods.Method {
+	all := map[operation]*methods.Method{}
+	for _, k := range hook.Descriptors() {
+		for _, op := range k.Operations {
+			name := Method(k.ControllerKind, op)
+			m := methods.Find(name)
+			if m == nil {
+				panic("codec: no method " + name + " is linked into the program")
+			}
+			all[operation{k.ControllerKind, op}] = m
 		}
-	case hook.Finalize:
-		return Call{&compositev1.FinalizeRequest{
-			Controller: controller, Parent: parent, Children: groups(q.Children, w), Related: related(q.Related, w),
-		}, &compositev1.FinalizeResponse{}}
-	default:
-		return Call{&compositev1.SyncRequest{
-			Controller: controller, Parent: parent, Children: groups(q.Children, w), Related: related(q.Related, w),
-		}, &compositev1.SyncResponse{}}
 	}
-}
+	return all
+})
 
-func writeDecorator(q *hook.Question, w writer) Call {
-	controller := w.object(q.Controller)
-	parent := w.object(q.Parent)
-	switch q.Op {
-	case hook.Customize:
-		return Call{
-			&decoratorv1.CustomizeRequest{Controller: controller, Object: parent},
-			&decoratorv1.CustomizeResponse{},
-		}
-	case hook.Finalize:
-		return Call{&decoratorv1.FinalizeRequest{
-			Controller: controller, Object: parent, Attachments: groups(q.Children, w), Related: related(q.Related, w),
-		}, &decoratorv1.FinalizeResponse{}}
-	default:
-		return Call{&decoratorv1.SyncRequest{
-			Controller: controller, Object: parent, Attachments: groups(q.Children, w), Related: related(q.Related, w),
-		}, &decoratorv1.SyncResponse{}}
+// write encodes a question in the fields that its method has.
+func write(q *hook.Question, w writer) Call {
+	m, found := operations()[operation{q.Kind, q.Op}]
+	if !found {
+		panic(fmt.Sprintf("codec: %s controllers have no operation %q", q.Kind, q.Op))
 	}
-}
-
-func writeMapping(q *hook.Question, w writer) Call {
-	controller := w.object(q.Controller)
-	parent := w.object(q.Parent)
-	switch q.Op {
-	case hook.Customize:
-		return Call{&mapv1.CustomizeRequest{Controller: controller, Parent: parent}, &mapv1.CustomizeResponse{}}
-	case hook.Tombstone:
-		return Call{&mapv1.TombstoneRequest{
-			Controller: controller, Parent: parent, MapKey: q.MapKey,
-			Outputs: groups(q.Children, w), Related: related(q.Related, w),
-		}, &mapv1.TombstoneResponse{}}
-	case hook.Finalize:
-		return Call{&mapv1.FinalizeRequest{
-			Controller: controller, Parent: parent, MapKey: q.MapKey, Input: input(q, w),
-			Outputs: groups(q.Children, w), Related: related(q.Related, w),
-		}, &mapv1.FinalizeResponse{}}
-	default:
-		return Call{&mapv1.MapRequest{
-			Controller: controller, Parent: parent, MapKey: q.MapKey, Input: input(q, w),
-			Outputs: groups(q.Children, w), Related: related(q.Related, w),
-		}, &mapv1.MapResponse{}}
+	request := m.NewRequest()
+	fields := m.Fields(request)
+	*fields.Controller = w.object(q.Controller)
+	*fields.Parent = w.object(q.Parent)
+	if fields.Children != nil {
+		*fields.Children = groups(q.Children, w)
 	}
-}
-
-// input encodes the input of a question, if it has one.
-func input(q *hook.Question, w writer) *hookv1.ObservedObject {
-	if q.Input == nil {
-		return nil
+	if fields.Related != nil {
+		*fields.Related = related(q.Related, w)
 	}
-	return w.object(q.Input)
+	if fields.MapKey != nil {
+		*fields.MapKey = q.MapKey
+	}
+	if fields.Input != nil && q.Input != nil {
+		*fields.Input = w.object(q.Input)
+	}
+	return Call{Request: request, Response: m.NewResponse()}
 }

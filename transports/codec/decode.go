@@ -3,15 +3,14 @@ package codec
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/hookloop/hookloop/internal/printable"
 	"slices"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
-	mapv1 "github.com/hookloop/hookloop/gen/hookloop/map/v1"
+	"github.com/hookloop/hookloop/internal/printable"
+	"github.com/hookloop/hookloop/internal/protocol/methods"
 	"google.golang.org/protobuf/proto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -28,34 +27,13 @@ func Answer(response proto.Message) (*hook.Answer, error) { return AnswerAgain(r
 // AnswerAgain decodes a response with desired objects that may be those of an earlier one. They are
 // decoded once, and kept in derived; nil keeps nothing.
 func AnswerAgain(response proto.Message, derived Derived) (*hook.Answer, error) {
-	d := decoder{derived}
 	switch r := response.(type) {
-	case *compositev1.SyncResponse:
-		return d.answer(r, r.Status, "children", r.GetChildren())
-	case *compositev1.FinalizeResponse:
-		return withFinalized(r)(d.answer(r, r.Status, "children", r.GetChildren()))
-	case *decoratorv1.SyncResponse:
-		return d.decoration(r, r.Status)
-	case *decoratorv1.FinalizeResponse:
-		return withFinalized(r)(d.decoration(r, r.Status))
-	case *mapv1.FinalizeResponse:
-		return withFinalized(r)(d.mapping(r))
-	case mapped:
-		return d.mapping(r)
 	case customized:
 		return decodeCustomization(r)
+	case detailed:
+		return decoder{derived}.answer(r)
 	default:
 		return nil, fmt.Errorf("got a response of type %T, expected one of a hook service", response)
-	}
-}
-
-// withFinalized adds the field that only responses to Finalize have.
-func withFinalized(r interface{ GetFinalized() bool }) func(*hook.Answer, error) (*hook.Answer, error) {
-	return func(a *hook.Answer, err error) (*hook.Answer, error) {
-		if err == nil {
-			a.Finalized = r.GetFinalized()
-		}
-		return a, err
 	}
 }
 
@@ -89,80 +67,107 @@ func (d decoder) desired(field string, objects []*hookv1.DesiredObject) (*desire
 	return out, nil
 }
 
-// detailed is the common part of all responses to Sync and Finalize.
+// detailed is the common part of the responses to all operations but Customize.
 type detailed interface {
+	proto.Message
 	GetDetails() *hookv1.ResponseDetails
 }
 
-// decoration is the common part of a decorator's responses to Sync and Finalize.
-type decoration interface {
-	detailed
-	GetAttachments() []*hookv1.DesiredObject
-	GetLabels() *decoratorv1.KeyPatch
-	GetAnnotations() *decoratorv1.KeyPatch
-}
+// The fields that only the responses of some methods have.
+type (
+	withStatus    interface{ GetStatus() []byte }
+	withFinalized interface{ GetFinalized() bool }
+	withMetadata  interface {
+		GetLabels() *decoratorv1.KeyPatch
+		GetAnnotations() *decoratorv1.KeyPatch
+	}
+)
 
-func (d decoder) decoration(r decoration, status []byte) (*hook.Answer, error) {
-	a, err := d.answer(r, status, "attachments", r.GetAttachments())
+// answer decodes a response to any operation but Customize, by the fields that it has.
+func (d decoder) answer(r detailed) (*hook.Answer, error) {
+	a := &hook.Answer{}
+	var err error
+	if s, ok := r.(withStatus); ok {
+		a.Status, err = decodeStatus(s.GetStatus())
+	} else {
+		err = refuseConditions(r)
+	}
 	if err != nil {
 		return nil, err
 	}
-	a.Labels, err = decodePatch(r.GetLabels())
-	if err != nil {
-		return nil, fmt.Errorf("labels: %w", err)
+	if err := d.decodeDesired(a, r); err != nil {
+		return nil, err
 	}
-	a.Annotations, err = decodePatch(r.GetAnnotations())
-	if err != nil {
-		return nil, fmt.Errorf("annotations: %w", err)
+	if f, ok := r.(withFinalized); ok {
+		a.Finalized = f.GetFinalized()
+	}
+	if m, ok := r.(withMetadata); ok {
+		if err := decodeMetadata(a, m); err != nil {
+			return nil, err
+		}
 	}
 	return a, nil
 }
 
-// mapped is the common part of a map hook's responses.
-type mapped interface {
-	detailed
-	GetOutputs() []*hookv1.DesiredObject
-}
-
-func (d decoder) mapping(r mapped) (*hook.Answer, error) {
+// refuseConditions returns an error if a response without a status has conditions, which would
+// become a part of the status.
+func refuseConditions(r detailed) error {
 	if n := len(r.GetDetails().GetConditions()); n > 0 {
-		return nil, fmt.Errorf("details.conditions has %d conditions, expected none: %s", n, statusIsAggregated)
+		return fmt.Errorf("details.conditions has %d conditions, expected none: %s", n, statusIsAggregated)
 	}
-	return d.answer(r, nil, "outputs", r.GetOutputs())
+	return nil
 }
 
 // statusIsAggregated is the reason for which a map hook's answer must not set the parent's status.
 const statusIsAggregated = "the status of a MapController's parent is computed from its inputs and outputs"
 
-// answer decodes the common part of all answers. field is the name of the desired objects.
-func (d decoder) answer(
-	r detailed, status []byte, field string, objects []*hookv1.DesiredObject,
-) (*hook.Answer, error) {
-	a := &hook.Answer{}
-	switch {
-	case len(status) == 0 || string(status) == "null":
-	case !json.Valid(status):
+// decodeStatus returns a status as it is, or nil for none.
+func decodeStatus(status []byte) (json.RawMessage, error) {
+	if len(status) == 0 || string(status) == "null" {
+		return nil, checkStatus(status)
+	}
+	if !json.Valid(status) {
 		return nil, fmt.Errorf("status begins with %q, expected a JSON object",
 			printable.Excerpt(status[:min(len(status), 20)]))
-	default:
-		a.Status = status
 	}
-	if err := checkStatus(status); err != nil {
-		return nil, err
-	}
-	desired, err := d.desired(field, objects)
+	return status, checkStatus(status)
+}
+
+// decodeMetadata decodes the changes of the parent's labels and annotations.
+func decodeMetadata(a *hook.Answer, m withMetadata) error {
+	var err error
+	a.Labels, err = decodePatch(m.GetLabels())
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("labels: %w", err)
 	}
-	a.Children, a.States = slices.Clip(desired.bodies), slices.Clip(desired.states)
+	a.Annotations, err = decodePatch(m.GetAnnotations())
+	if err != nil {
+		return fmt.Errorf("annotations: %w", err)
+	}
+	return nil
+}
+
+// decodeDesired decodes the desired objects and the details of a response.
+func (d decoder) decodeDesired(a *hook.Answer, r detailed) error {
+	method := methods.Of(r)
+	if method == nil {
+		return fmt.Errorf("got a response of type %T, expected one of a hook service", r)
+	}
+	objects, field := method.Desired(r)
+	desired, err := d.desired(field, *objects)
+	if err != nil {
+		return err
+	}
+	a.Children = slices.Clip(desired.bodies)
+	a.States = slices.Clip(desired.states)
 	details := r.GetDetails()
 	if resync := details.GetResyncAfter(); resync != nil {
 		a.ResyncAfter = resync.AsDuration()
 		if a.ResyncAfter < 0 {
-			return nil, fmt.Errorf("resync_after is %s, expected 0 or more", a.ResyncAfter.Round(time.Millisecond))
+			return fmt.Errorf("resync_after is %s, expected 0 or more", a.ResyncAfter.Round(time.Millisecond))
 		}
 	}
-	return a, decodeDetails(a, details)
+	return decodeDetails(a, details)
 }
 
 // body returns the JSON of a desired object, or "null" if the message has none; package plan

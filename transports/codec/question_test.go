@@ -115,7 +115,7 @@ func TestEncodeRefusesWhatTheMessageRefuses(t *testing.T) {
 		"map key": func(q *hook.Question) { q.MapKey = "a\xff" },
 		"related": func(q *hook.Question) { q.Related[3].Err = errors.New("a\xff") },
 	} {
-		q := questionOf(t, hook.Mapping, hook.Sync, 200)
+		q := questionOf(t, hook.Mapping, hook.Map, 200)
 		change(q)
 		_, want := proto.Marshal(New(q).Request)
 		if _, err := Encode(q); want == nil || err == nil || !strings.Contains(err.Error(), "invalid UTF-8") {

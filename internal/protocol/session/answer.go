@@ -210,8 +210,8 @@ func excerpt(text string) string {
 
 // desired assembles the response of a call, and finishes the call.
 func (e *Engine[O]) desired(a *call[O], d *streamv1.Desired, size uint64) {
-	m := methods[a.question.Method]
-	response := m.response()
+	m := findMethod(a.question.Method)
+	response := m.NewResponse()
 	memory, err := e.estimate(response, d)
 	if err != nil {
 		e.finish(a, Outcome{Fault: err, Got: size})
@@ -283,7 +283,7 @@ func (e *Engine[O]) sizeOf(data []byte, m proto.Message) (uint64, error) {
 }
 
 // assemble decodes a response from its envelope and adds the desired objects.
-func (m *method) assemble(response proto.Message, envelope []byte, list *itemList) error {
+func (m method) assemble(response proto.Message, envelope []byte, list *itemList) error {
 	if err := proto.Unmarshal(envelope, response); err != nil {
 		return fmt.Errorf("the response is no %s: %w", response.ProtoReflect().Descriptor().FullName(), err)
 	}

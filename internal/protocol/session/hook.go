@@ -63,7 +63,7 @@ type Work struct {
 	Cache      any
 	CacheBytes int
 
-	method *method
+	method method
 	about  *subjectState // nil: no state
 	holds  []byte
 }
@@ -180,8 +180,8 @@ func (h *Hook) call(c *streamv1.Call) (HookReceived, error) {
 		return HookReceived{}, nil
 	}
 	h.last = c.GetId()
-	m := methods[c.GetMethod()]
-	if m == nil {
+	m := findMethod(c.GetMethod())
+	if m.Method == nil {
 		h.refuse(
 			c.GetId(),
 			&statuspb.Status{
@@ -224,8 +224,8 @@ func (h *Hook) call(c *streamv1.Call) (HookReceived, error) {
 }
 
 // rebuild decodes a request from its envelope and adds the objects.
-func (m *method) rebuild(envelope []byte, set *set) (proto.Message, error) {
-	request := m.request()
+func (m method) rebuild(envelope []byte, set *set) (proto.Message, error) {
+	request := m.NewRequest()
 	if err := proto.Unmarshal(envelope, request); err != nil {
 		return nil, fmt.Errorf("the request is no %T: %w", request, err)
 	}
@@ -263,11 +263,11 @@ func (h *Hook) Answer(w *Work, response proto.Message) {
 
 // desired returns a response as changes, and its desired list.
 func (w *Work) desired(response proto.Message) (*streamv1.Desired, *itemList, error) {
-	if want := w.method.response(); response.ProtoReflect().Descriptor() != want.ProtoReflect().Descriptor() {
+	if want := w.method.NewResponse(); response.ProtoReflect().Descriptor() != want.ProtoReflect().Descriptor() {
 		return nil, nil, fmt.Errorf("got a response of type %T, expected %T", response, want)
 	}
 	var objects []*hookv1.DesiredObject
-	if field := w.method.desired(response); field != nil {
+	if field, _ := w.method.Desired(response); field != nil {
 		objects = *field
 		*field = nil
 		defer func() { *field = objects }()
