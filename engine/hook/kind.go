@@ -33,6 +33,15 @@ type Descriptor struct {
 	// Optional reports that the engine runs without the kind's CustomResourceDefinition, which
 	// clusters that were set up for Metacontroller do not have.
 	Optional bool
+	// ByInput reports that a question is about one input of the parent: each input is a part that is
+	// synced on its own. The controller computes the status of the parent from its parts.
+	ByInput bool
+	// Rolls reports that children can be updated one after the other. In other kinds, a rolling
+	// update method acts as its plain one.
+	Rolls bool
+	// PatchesChildren reports that children are patched beside the declared updates: orphans are
+	// adopted, outputs are marked.
+	PatchesChildren bool
 	// PatchesMetadata reports that an answer may change labels and annotations of the parent.
 	PatchesMetadata bool
 }
@@ -42,7 +51,7 @@ var kinds = []Descriptor{
 		ControllerKind: Composite, Declared: "CompositeController", Plural: "compositecontrollers",
 		ParentField: "parent", ChildrenField: "children",
 		Service: "hookloop.composite.v1.CompositeHookService", Operations: []Op{Sync, Finalize, Customize},
-		OwnsStatus: true,
+		OwnsStatus: true, Rolls: true, PatchesChildren: true,
 	},
 	{
 		ControllerKind: Decorator, Declared: "DecoratorController", Plural: "decoratorcontrollers",
@@ -54,7 +63,7 @@ var kinds = []Descriptor{
 		ControllerKind: Mapping, Declared: "MapController", Plural: "mapcontrollers",
 		ParentField: "parent", ChildrenField: "outputs",
 		Service: "hookloop.map.v1.MapHookService", Operations: []Op{Map, Tombstone, Finalize, Customize},
-		OwnsStatus: true, Optional: true,
+		OwnsStatus: true, Optional: true, ByInput: true, PatchesChildren: true,
 	},
 }
 

@@ -25,14 +25,26 @@ const (
 	ControllerRevisionKind  = "ControllerRevision"
 )
 
+// declaring is a kind of declaring object.
+type declaring struct {
+	kind  string
+	empty func() Controller
+	list  runtime.Object
+}
+
+// kinds has the Go types of the declaring objects. A new kind of controller is a new row.
+var kinds = []declaring{
+	{CompositeControllerKind, func() Controller { return &CompositeController{} }, &CompositeControllerList{}},
+	{DecoratorControllerKind, func() Controller { return &DecoratorController{} }, &DecoratorControllerList{}},
+	{MapControllerKind, func() Controller { return &MapController{} }, &MapControllerList{}},
+}
+
 // AddToScheme makes the kinds known to a scheme.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion,
-		&CompositeController{}, &CompositeControllerList{},
-		&DecoratorController{}, &DecoratorControllerList{},
-		&MapController{}, &MapControllerList{},
-		&ControllerRevision{}, &ControllerRevisionList{},
-	)
+	for _, k := range kinds {
+		s.AddKnownTypes(GroupVersion, k.empty(), k.list)
+	}
+	s.AddKnownTypes(GroupVersion, &ControllerRevision{}, &ControllerRevisionList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

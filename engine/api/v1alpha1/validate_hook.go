@@ -14,6 +14,7 @@ import (
 
 // placedHook is a hook and where the spec has it.
 type placedHook struct {
+	name string
 	hook *Hook
 	at   *field.Path
 }
@@ -55,7 +56,7 @@ func placed(hooks map[string]*Hook, names ...string) []placedHook {
 	var out []placedHook
 	for _, name := range names {
 		if hooks[name] != nil {
-			out = append(out, placedHook{hooks[name], specPath.Child("hooks", name)})
+			out = append(out, placedHook{name, hooks[name], specPath.Child("hooks", name)})
 		}
 	}
 	return out
