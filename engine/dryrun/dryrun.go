@@ -12,9 +12,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/internal/act"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
-	"github.com/hookloop/hookloop/engine/internal/observe/composite"
-	"github.com/hookloop/hookloop/engine/internal/observe/decorator"
-	"github.com/hookloop/hookloop/engine/internal/observe/mapping"
+	"github.com/hookloop/hookloop/engine/internal/observe"
 	"github.com/hookloop/hookloop/engine/internal/observe/shape"
 	"github.com/hookloop/hookloop/engine/internal/pipeline"
 	"github.com/hookloop/hookloop/engine/internal/plan"
@@ -37,10 +35,9 @@ type Lister func(r object.Resource) ([]*object.Object, string, error)
 
 // Config configure a Sync.
 type Config struct {
-	// Controller is the declaring object; Spec is the same as a *v1alpha1.CompositeController,
-	// *v1alpha1.DecoratorController or *v1alpha1.MapController.
+	// Controller is the declaring object; Spec is the same object, decoded and defaulted.
 	Controller *object.Object
-	Spec       any
+	Spec       v1alpha1.Controller
 	// Parent and Input are the parent, and the input of a map hook.
 	Parent *object.Object
 	MapKey string
@@ -76,26 +73,15 @@ func New(kind hook.ControllerKind, s Config) (*Sync, error) {
 		Status: report.NewStatus(writer), Events: y, Recorder: y, Tracer: tracer, Clock: clock.RealClock{},
 		Sampled: func(trace.TraceID) bool { return false },
 	}
-	switch spec := s.Spec.(type) {
-	case *v1alpha1.CompositeController:
-		settings.Shape, err = composite.New(s.Controller, spec, composite.Resources{
-			Parent: s.ParentResource, Children: s.Children, Custom: s.Custom,
-		})
-	case *v1alpha1.DecoratorController:
-		settings.Shape, err = decorator.New(s.Controller, spec, []object.Resource{s.ParentResource}, s.Children)
-	case *v1alpha1.MapController:
-		var m *mapping.Shape
-		m, err = mapping.New(s.Controller, spec, mapping.Resources{
-			Parent: s.ParentResource, Inputs: s.Inputs, Outputs: s.Children, Namespaces: s.Namespaces, Custom: s.Custom,
-		})
-		if err == nil {
-			settings.Shape, settings.Rounds, y.key.Part = m, m.Tracker(), s.MapKey
-		}
-	default:
-		err = fmt.Errorf("got a %T, expected a controller", spec)
-	}
+	settings.Shape, err = observe.New(kind, s.Controller, s.Spec, observe.Resources{
+		Parents: settings.Parents, Children: s.Children, Inputs: s.Inputs, Namespaces: s.Namespaces, Custom: s.Custom,
+	})
 	if err != nil {
 		return nil, err
+	}
+	if parted, ok := settings.Shape.(observe.PartedShape); ok {
+		settings.Rounds = parted.Tracker()
+		y.key.Part = s.MapKey
 	}
 	y.pipeline = pipeline.New(settings)
 	return y, nil

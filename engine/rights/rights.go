@@ -126,7 +126,7 @@ func (n Needs) child(c Child) Right {
 	if updates && !n.ServerSide || recreates {
 		verbs = append(verbs, "update")
 	}
-	if n.ServerSide || n.Kind != hook.Decorator {
+	if n.ServerSide || n.Kind.Descriptor().PatchesChildren {
 		verbs = append(verbs, "patch")
 	}
 	method := c.Method

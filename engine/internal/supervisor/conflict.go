@@ -107,7 +107,7 @@ func shared(a, b *instance) (schema.GroupResource, bool) {
 // composite controller does, a map controller if it reports one, and a decorator controller if its
 // hook has answered one.
 func (i *instance) writesStatus(r object.Resource) bool {
-	if i.config.kind.ControllerKind == hook.Mapping {
+	if i.config.kind.ByInput {
 		return i.config.found.reportsStatus(r)
 	}
 	i.health.mu.Lock()

@@ -17,6 +17,7 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/ask/reach"
 	"github.com/hookloop/hookloop/engine/internal/loop"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
+	"github.com/hookloop/hookloop/engine/internal/observe"
 	"github.com/hookloop/hookloop/engine/internal/pipeline"
 	"github.com/hookloop/hookloop/engine/internal/watch/cache"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
@@ -74,7 +75,7 @@ func (s *Supervisor) start(ctx context.Context, key object.Ref, c *config) (*ins
 		config: c, health: h, notices: heard, filled: make(chan struct{}), done: make(chan struct{}), hooks: opened, run: run,
 		related: s.customize(key, c, hooks, run),
 	}
-	parted, _ := shape.(partedShape)
+	parted, _ := shape.(observe.PartedShape)
 	sample := run.Sample
 	if parted != nil {
 		parted.Tracker().Start(s.Clock, partQueue{run})
@@ -123,7 +124,7 @@ func (s *Supervisor) newController(c *config) *loop.Loop[hook.Key] {
 
 // newPipeline returns the pipeline of a controller.
 func (s *Supervisor) newPipeline(
-	i *instance, shape watchedShape, hooks map[hook.Op]*hook.Opened,
+	i *instance, shape observe.Shape, hooks map[hook.Op]*hook.Opened,
 ) *pipeline.Pipeline {
 	c := i.config
 	settings := pipeline.Config{
@@ -152,7 +153,7 @@ func (s *Supervisor) newPipeline(
 	if s.Observer != nil {
 		settings.Observer = s.Observer
 	}
-	if parted, ok := shape.(partedShape); ok {
+	if parted, ok := shape.(observe.PartedShape); ok {
 		settings.Rounds, settings.Recorder = parted.Tracker(), ending{i.health, parted, i.run.Reader()}
 		settings.Holders = append(settings.Holders, parted.Tracker())
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 )
 
@@ -20,7 +19,7 @@ func (s *Supervisor) warnWithoutStatus(ctx context.Context, o *object.Object, c 
 	for _, r := range c.found.parents {
 		problem := ""
 		switch {
-		case c.kind.ControllerKind == hook.Mapping && !c.found.reportsStatus(r):
+		case c.kind.ByInput && !c.found.reportsStatus(r):
 			problem = "is not a custom resource with subresource 'Status' enabled: its objects get no status, " +
 				"and faults of their inputs are Events only"
 		case c.kind.OwnsStatus && !r.HasStatus:

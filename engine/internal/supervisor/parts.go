@@ -7,21 +7,12 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/internal/loop"
 	"github.com/hookloop/hookloop/engine/internal/loop/queue"
+	"github.com/hookloop/hookloop/engine/internal/observe"
 	"github.com/hookloop/hookloop/engine/internal/observe/parts"
 	"github.com/hookloop/hookloop/engine/internal/pipeline"
 	"github.com/hookloop/hookloop/engine/internal/report"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
 )
-
-// partedShape is a Shape with parents that are reconciled in parts.
-type partedShape interface {
-	watchedShape
-	// Tracker returns the tracker of the parents.
-	Tracker() *parts.Tracker
-	// Begin notes that a sync begins, and End the result of the sync of a part.
-	Begin(queue.Item[hook.Key])
-	End(r view.Reader, key hook.Key, gone bool, result parts.Result)
-}
 
 // partQueue is the queue of a controller for its tracker.
 type partQueue struct {
@@ -42,7 +33,7 @@ func (q partQueue) Parent(key hook.Key, after time.Duration) {
 // last one has written, while other parts of the parent wait for their first sync of a round.
 type beginning struct {
 	loop.Reconciler[hook.Key]
-	shape  partedShape
+	shape  observe.PartedShape
 	echoes func(queue.Item[hook.Key]) bool
 }
 
@@ -58,7 +49,7 @@ func (b beginning) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (lo
 // ending notes the end of the syncs of parts, and passes it on.
 type ending struct {
 	pipeline.Recorder
-	shape  partedShape
+	shape  observe.PartedShape
 	reader view.Reader
 }
 
