@@ -285,13 +285,9 @@ var kinds = func() map[hook.ControllerKind]bool {
 
 // addGroups adds the observed and related objects.
 func (r *Recording) addGroups(q *hook.Question, raw asJSON) error {
-	children := raw.Children
-	switch r.Kind {
-	case hook.Decorator:
-		children = raw.Attached
-	case hook.Mapping:
-		children = raw.Outputs
-	}
+	children := map[string]map[string]map[string]json.RawMessage{
+		"children": raw.Children, "attachments": raw.Attached, "outputs": raw.Outputs,
+	}[r.Kind.Descriptor().ChildrenField]
 	for _, g := range r.Children {
 		group, err := groupObjects(g, children)
 		if err != nil {

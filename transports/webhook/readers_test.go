@@ -9,7 +9,7 @@ import (
 // TestEveryKindHasAReader: the answers of no kind of controller are read as those of another kind.
 func TestEveryKindHasAReader(t *testing.T) {
 	for _, k := range hook.Descriptors() {
-		if readers[k.ControllerKind] == nil {
+		if readers[k.ChildrenField] == nil {
 			t.Errorf("the answers of %s have no reader", k.Declared)
 		}
 	}

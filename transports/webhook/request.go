@@ -52,7 +52,7 @@ func (w *writer) question(q *hook.Question) {
 
 // input writes the fields that only map hooks have: "mapKey": "…", "input": object.
 func (w *writer) input(q *hook.Question) {
-	if q.Kind != hook.Mapping {
+	if !q.Kind.Descriptor().ByInput {
 		return
 	}
 	w.WriteString(`,"mapKey":`)

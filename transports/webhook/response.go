@@ -47,15 +47,15 @@ func read(q *hook.Question, version string, data []byte, strict bool) (*hook.Ans
 	if q.Op == hook.Customize {
 		return decodeCustomize(data, strict)
 	}
-	return readers[q.Kind](q.Op, version, data, strict)
+	return readers[q.Kind.Descriptor().ChildrenField](q.Op, version, data, strict)
 }
 
-// readers decode the answers of each kind of controller. Without a reader of its own, the answer of
-// a kind would lose its children.
-var readers = map[hook.ControllerKind]func(op hook.Op, version string, data []byte, strict bool) (*hook.Answer, error){
-	hook.Composite: readComposite,
-	hook.Decorator: readDecorator,
-	hook.Mapping:   readMapping,
+// readers decode the answers with desired objects in a field of this name. The kinds of controllers
+// that use the same field have the same answers.
+var readers = map[string]func(op hook.Op, version string, data []byte, strict bool) (*hook.Answer, error){
+	"children":    readComposite,
+	"attachments": readDecorator,
+	"outputs":     readMapping,
 }
 
 func readComposite(_ hook.Op, version string, data []byte, strict bool) (*hook.Answer, error) {

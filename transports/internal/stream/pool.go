@@ -81,7 +81,7 @@ func (p *Pool) Forgets(s hook.Config) func(parent types.UID, part string) {
 			switch {
 			case part != "":
 				session.forget(names.part(part))
-			case s.Kind == hook.Mapping:
+			case s.Kind.Descriptor().ByInput:
 				session.forgetAll(names.part(""))
 				session.forget(names.customize())
 			default:

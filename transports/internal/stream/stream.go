@@ -31,7 +31,7 @@ func question(q *hook.Question) session.Question[*object.Object] {
 	add(session.ControllerSlot, q.Controller)
 	add(session.ParentSlot, q.Parent)
 	childSlot := session.ChildSlot
-	if q.Kind == hook.Mapping {
+	if q.Kind.Descriptor().ByInput {
 		childSlot = session.OutputSlot
 	}
 	if q.Input != nil {
@@ -56,7 +56,7 @@ func subject(q *hook.Question) string {
 	switch {
 	case q.Op == hook.Customize:
 		return names.customize()
-	case q.Kind == hook.Mapping:
+	case q.Kind.Descriptor().ByInput:
 		return names.part(q.Key.Part)
 	default:
 		return names.whole()
