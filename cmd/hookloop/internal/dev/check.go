@@ -82,7 +82,7 @@ func undeclared(controllers []*manifests.Controller, known *catalog.Catalog) err
 	var faults []error
 	for _, c := range controllers {
 		for _, use := range c.Uses() {
-			if use.Role != manifests.Parent || !known.Absent(use.Rule) {
+			if use.Role != v1alpha1.RoleParent || !known.Absent(use.Rule) {
 				continue
 			}
 			help := "add its CustomResourceDefinition to the files of -f, or apply it"

@@ -9,25 +9,13 @@ import (
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/object"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 )
-
-// Declared is a *v1alpha1.CompositeController, *v1alpha1.DecoratorController or
-// *v1alpha1.MapController.
-type Declared interface {
-	runtime.Object
-	metav1.Object
-	Default()
-	Validate() field.ErrorList
-}
 
 // Controller is a controller of a file, defaulted and validated as the engine does.
 type Controller struct {
 	*Object
-	Declared Declared
+	Declared v1alpha1.Controller
 }
 
 // String is the kind and name, as in CompositeController "web".
@@ -58,8 +46,8 @@ func (s *Set) Controllers() ([]*Controller, error) {
 	}
 	if len(controllers) == 0 && errors.Join(errs...) == nil {
 		errs = append(errs, fmt.Errorf(
-			"%s: no controller in %s; expected a CompositeController, DecoratorController or MapController of %s",
-			s, plural(len(s.Objects), "object"), v1alpha1.GroupVersion))
+			"%s: no controller in %s; expected a %s of %s",
+			s, plural(len(s.Objects), "object"), OneOfKinds(), v1alpha1.GroupVersion))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -103,19 +91,12 @@ func (o *Object) Decode() (*Controller, []Fault) {
 		return nil, []Fault{{"apiVersion", fmt.Sprintf("apiVersion: got %s, expected %s",
 			o.GVK().GroupVersion(), v1alpha1.GroupVersion)}}
 	}
-	var into Declared
-	switch o.GVK().Kind {
-	case v1alpha1.CompositeControllerKind:
-		into = &v1alpha1.CompositeController{}
-	case v1alpha1.DecoratorControllerKind:
-		into = &v1alpha1.DecoratorController{}
-	case v1alpha1.MapControllerKind:
-		into = &v1alpha1.MapController{}
-	case v1alpha1.ControllerRevisionKind:
+	if o.GVK().Kind == v1alpha1.ControllerRevisionKind {
 		return nil, nil
-	default:
-		return nil, []Fault{{"kind", fmt.Sprintf(
-			"kind: got %s, expected CompositeController, DecoratorController or MapController", o.GVK().Kind)}}
+	}
+	into, found := v1alpha1.NewController(o.GVK().Kind)
+	if !found {
+		return nil, []Fault{{"kind", fmt.Sprintf("kind: got %s, expected %s", o.GVK().Kind, OneOfKinds())}}
 	}
 	c := &Controller{Object: o, Declared: into}
 	if faults := o.strict(into); len(faults) > 0 {

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/engine/hook"
 	installed "github.com/hookloop/hookloop/manifests"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
@@ -28,7 +30,16 @@ var uses = map[string]string{
 
 // onlyDeclared are the resources that an engine with controllers of files does not use: declared
 // controllers, and the record of their finalizers.
-var onlyDeclared = []string{"compositecontrollers", "decoratorcontrollers", "mapcontrollers", "configmaps"}
+var onlyDeclared = append(declaringResources(), "configmaps")
+
+// declaringResources returns the resources of the declaring objects.
+func declaringResources() []string {
+	var all []string
+	for _, k := range hook.Descriptors() {
+		all = append(all, k.Plural)
+	}
+	return all
+}
 
 // engine adds the rights of the engine itself: those of the manifests that install it, without the
 // rights that these controllers do not need.
@@ -75,7 +86,10 @@ func (a *Access) engineRule(rule rbacv1.PolicyRule, at grant, found []*manifests
 		g.resource = resource
 		g.names = rule.ResourceNames
 		g.verbs = rule.Verbs
-		base := strings.NewReplacer("decorator", "composite", "map", "composite").Replace(resource)
+		base := resource
+		for _, plural := range declaringResources() {
+			base = strings.Replace(base, plural, "compositecontrollers", 1)
+		}
 		if why := uses[resource]; why != "" {
 			g.why = []string{why}
 		} else if why := uses[base]; why != "" {
@@ -87,8 +101,8 @@ func (a *Access) engineRule(rule rbacv1.PolicyRule, at grant, found []*manifests
 
 // rolls reports whether a controller has rolling updates, which are recorded as revisions.
 func rolls(c *manifests.Controller) bool {
-	return slices.ContainsFunc(c.Uses(), func(u manifests.Use) bool {
-		return c.GVK().Kind == "CompositeController" && u.Method.Rolling()
+	return slices.ContainsFunc(c.Uses(), func(u v1alpha1.Use) bool {
+		return c.Kind().Rolls && u.Method.Rolling()
 	})
 }
 

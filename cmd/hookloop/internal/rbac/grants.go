@@ -8,6 +8,7 @@ import (
 
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/catalog"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/rights"
@@ -151,17 +152,17 @@ func (a *Access) controller(c *manifests.Controller, known *catalog.Catalog) {
 			r = object.Resource{GVK: use.Rule.GVR().GroupVersion().WithKind(""), Plural: use.Rule.Resource, Namespaced: true}
 		}
 		switch use.Role {
-		case manifests.Parent:
+		case v1alpha1.RoleParent:
 			needs.Parents = append(needs.Parents, rights.Parent{Resource: r, Unknown: !found})
 			clusterScoped = clusterScoped || !r.Namespaced
 			if !found {
 				a.note("%s is neither built into Kubernetes nor declared by a CRD in the files: "+
 					"the role has its rights with and without the subresource status", use.Rule)
 			}
-		case manifests.Child:
+		case v1alpha1.RoleChild:
 			needs.Children = append(needs.Children, rights.Child{Resource: r, Method: use.Method})
 			a.escalation(c, r)
-		case manifests.Input:
+		case v1alpha1.RoleInput:
 			needs.Read = append(needs.Read, r)
 			namespacedInput = namespacedInput || r.Namespaced
 		}

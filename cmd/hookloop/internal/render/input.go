@@ -64,24 +64,16 @@ func newInput(set *manifests.Set) (*input, error) {
 
 // parentResources returns the resources of a controller's parents.
 func parentResources(c *manifests.Controller) []schema.GroupVersionResource {
-	var rules []v1alpha1.ResourceRule
-	switch d := c.Declared.(type) {
-	case *v1alpha1.CompositeController:
-		rules = append(rules, d.Spec.ParentResource.ResourceRule)
-	case *v1alpha1.DecoratorController:
-		for _, r := range d.Spec.Resources {
-			rules = append(rules, r.ResourceRule)
-		}
-	case *v1alpha1.MapController:
-		rules = append(rules, d.Spec.ParentResource.ResourceRule)
-	}
 	var all []schema.GroupVersionResource
-	for _, r := range rules {
-		gv, err := schema.ParseGroupVersion(r.APIVersion)
+	for _, use := range c.Uses() {
+		if use.Role != v1alpha1.RoleParent {
+			continue
+		}
+		gv, err := schema.ParseGroupVersion(use.Rule.APIVersion)
 		if err != nil {
 			continue // the engine reports it
 		}
-		all = append(all, gv.WithResource(r.Resource))
+		all = append(all, gv.WithResource(use.Rule.Resource))
 	}
 	return all
 }

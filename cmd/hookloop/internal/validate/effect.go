@@ -13,17 +13,17 @@ func itoa(i int) string { return strconv.Itoa(i) }
 
 // withoutEffect reports fields that do nothing.
 func (c *checker) withoutEffect(controller *manifests.Controller) {
-	switch d := controller.Declared.(type) {
-	case *v1alpha1.CompositeController:
-		c.compositeWithoutEffect(controller, &d.Spec)
-	case *v1alpha1.DecoratorController:
-		for i, a := range d.Spec.Attachments {
-			if method := a.UpdateStrategy.Method; method.Rolling() {
-				path := "spec.attachments[" + itoa(i) + "].updateStrategy.method"
-				c.add(controller.Object, Warning, path, "%s: attachments have no rolling updates: %s acts as %s",
-					path, method, strings.TrimPrefix(string(method), "Rolling"))
-			}
+	if composite, ok := controller.Declared.(*v1alpha1.CompositeController); ok {
+		c.compositeWithoutEffect(controller, &composite.Spec)
+	}
+	kind := controller.Kind()
+	for _, use := range controller.Uses() {
+		if kind.Rolls || !use.Method.Rolling() {
+			continue
 		}
+		path := use.Path + ".updateStrategy.method"
+		c.add(controller.Object, Warning, path, "%s: %s have no rolling updates: %s acts as %s",
+			path, kind.ChildrenField, use.Method, strings.TrimPrefix(string(use.Method), "Rolling"))
 	}
 }
 

@@ -25,14 +25,14 @@ func (c *checker) resources(ctx context.Context, all []*manifests.Controller, cr
 			switch {
 			case !found:
 				c.undeclared(controller, use, known)
-			case use.Role == manifests.Parent && r.Namespaced:
+			case use.Role == v1alpha1.RoleParent && r.Namespaced:
 				namespaced = &r
-			case use.Role != manifests.Parent && !r.Namespaced && namespaced != nil && oneParent(controller):
+			case use.Role != v1alpha1.RoleParent && !r.Namespaced && namespaced != nil && oneParent(controller):
 				c.add(controller.Object, Error, use.Path,
 					"%s: %s is cluster-scoped and the parent %s is namespaced; expected a namespaced resource",
 					use.Path, r, namespaced)
 			}
-			if found && use.Role == manifests.Parent {
+			if found && use.Role == v1alpha1.RoleParent {
 				c.parent(controller, r, crds)
 			}
 		}
@@ -42,12 +42,12 @@ func (c *checker) resources(ctx context.Context, all []*manifests.Controller, cr
 
 // oneParent reports whether a controller has parents of one resource.
 func oneParent(c *manifests.Controller) bool {
-	parent := func(u manifests.Use) bool { return u.Role == manifests.Parent }
-	return len(slices.DeleteFunc(c.Uses(), func(u manifests.Use) bool { return !parent(u) })) == 1
+	parent := func(u v1alpha1.Use) bool { return u.Role == v1alpha1.RoleParent }
+	return len(slices.DeleteFunc(c.Uses(), func(u v1alpha1.Use) bool { return !parent(u) })) == 1
 }
 
 // undeclared reports a resource that is not known without a cluster.
-func (c *checker) undeclared(controller *manifests.Controller, use manifests.Use, known *catalog.Catalog) {
+func (c *checker) undeclared(controller *manifests.Controller, use v1alpha1.Use, known *catalog.Catalog) {
 	meant, similar := known.Similar(use.Rule)
 	version := meant.GVK.GroupVersion().String()
 	switch {

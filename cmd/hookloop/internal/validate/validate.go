@@ -98,7 +98,7 @@ func (c *checker) files() {
 	if len(c.set.Objects) == 0 && len(c.set.Faults) == 0 {
 		c.findings = append(c.findings, Finding{
 			Position: manifests.Position{File: c.set.String()}, Severity: Error,
-			Message: "has no object, expected a CompositeController, DecoratorController or MapController of " +
+			Message: "has no object, expected a " + manifests.OneOfKinds() + " of " +
 				v1alpha1.GroupVersion.String(),
 		})
 	}
@@ -152,8 +152,8 @@ func (c *checker) controllers() []*manifests.Controller {
 		all = append(all, found)
 	}
 	if !declared && len(c.set.Objects) > 0 && len(c.set.Faults) == 0 {
-		c.add(c.set.Objects[0], Warning, "", "no controller in %s, expected a CompositeController, "+
-			"DecoratorController or MapController of metacontroller.k8s.io/v1alpha1", c.set)
+		c.add(c.set.Objects[0], Warning, "", "no controller in %s, expected a %s of %s", c.set,
+			manifests.OneOfKinds(), v1alpha1.GroupVersion)
 	}
 	return all
 }

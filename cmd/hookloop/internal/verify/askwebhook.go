@@ -248,8 +248,13 @@ func answerFields(q *hook.Question) []string {
 	if q.Op == hook.Customize {
 		return []string{"relatedResources"}
 	}
-	return append([]string{
-		"status", q.Kind.Descriptor().ChildrenField, "resyncAfterSeconds", "finalized",
+	kind := q.Kind.Descriptor()
+	fields := []string{
+		"status", kind.ChildrenField, "resyncAfterSeconds", "finalized",
 		"conditions", "events", "results", "requirements", "childStates",
-	}, kinds[q.Kind].fields...)
+	}
+	if kind.PatchesMetadata {
+		fields = append(fields, "labels", "annotations")
+	}
+	return fields
 }

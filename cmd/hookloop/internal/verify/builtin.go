@@ -3,6 +3,7 @@ package conformance
 import (
 	"cmp"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 )
 
@@ -29,6 +30,24 @@ var common = []struct{ apiVersion, resource string }{
 
 // builtinGroup is the group of the built-in parent.
 const builtinGroup = "verify.hookloop.dev/v1"
+
+// builtins make the declaring object of a run without a file.
+var builtins = map[hook.ControllerKind]func() map[string]any{
+	hook.Composite: builtinComposite,
+	hook.Decorator: builtinDecorator,
+	hook.Mapping:   builtinMap,
+}
+
+// builtinKinds returns the kinds with a built-in controller, in the order of the table of kinds.
+func builtinKinds() []hook.ControllerKind {
+	var names []hook.ControllerKind
+	for _, d := range hook.Descriptors() {
+		if builtins[d.ControllerKind] != nil {
+			names = append(names, d.ControllerKind)
+		}
+	}
+	return names
+}
 
 func builtinController(kind string, spec map[string]any, children string) map[string]any {
 	var list []any

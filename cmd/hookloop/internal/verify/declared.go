@@ -3,12 +3,12 @@ package conformance
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // declared is the content of a declaring object.
@@ -21,17 +21,17 @@ type declared struct {
 }
 
 // readDeclared reads a declaring object.
-func readDeclared(kind hook.ControllerKind, o *object.Object) (*declared, error) {
-	into := kinds[kind].typed()
-	if err := decodeInto(o, into); err != nil {
+func readDeclared(o *object.Object) (*declared, error) {
+	into, err := decodeController(o)
+	if err != nil {
 		return nil, err
 	}
-	c := &manifests.Controller{Declared: into}
-	d := &declared{hooks: c.Hooks()}
-	lists := map[manifests.Role]*[]v1alpha1.ResourceRule{
-		manifests.Parent: &d.parents, manifests.Child: &d.children, manifests.Input: &d.inputs,
+	kind, _ := hook.DescriptorOf(o.GVK().Kind)
+	d := &declared{hooks: manifests.Hooks(kind, into)}
+	lists := map[v1alpha1.Role]*[]v1alpha1.ResourceRule{
+		v1alpha1.RoleParent: &d.parents, v1alpha1.RoleChild: &d.children, v1alpha1.RoleInput: &d.inputs,
 	}
-	for _, use := range c.Uses() {
+	for _, use := range into.Uses() {
 		*lists[use.Role] = append(*lists[use.Role], use.Rule)
 	}
 	if len(d.parents) == 0 {
@@ -43,20 +43,18 @@ func readDeclared(kind hook.ControllerKind, o *object.Object) (*declared, error)
 	return d, nil
 }
 
-// declaration is a typed declaring object.
-type declaration interface {
-	Default()
-	Validate() field.ErrorList
-}
-
-// decodeInto decodes, defaults and validates a declaring object.
-func decodeInto(o *object.Object, into declaration) error {
-	if err := json.Unmarshal(o.Raw(), into); err != nil {
-		return object.Explain(err)
+// decodeController decodes, defaults and validates a declaring object.
+func decodeController(o *object.Object) (v1alpha1.Controller, error) {
+	c, found := v1alpha1.NewController(o.GVK().Kind)
+	if !found {
+		return nil, fmt.Errorf("got a %s, expected a %s", o.GVK().Kind, manifests.OneOfKinds())
 	}
-	into.Default()
-	if errs := into.Validate(); len(errs) > 0 {
-		return errs.ToAggregate()
+	if err := json.Unmarshal(o.Raw(), c); err != nil {
+		return nil, object.Explain(err)
 	}
-	return nil
+	c.Default()
+	if errs := c.Validate(); len(errs) > 0 {
+		return nil, errs.ToAggregate()
+	}
+	return c, nil
 }

@@ -171,7 +171,7 @@ func (r *round) validate(q *hook.Question, a *hook.Answer) error {
 	if err := dryrun.CheckAnswer(q, a, r.subject.children, r.selector(q)); err != nil {
 		return err
 	}
-	if kinds[q.Kind].noStatus && (a.Status != nil || len(a.Conditions) > 0) {
+	if q.Kind.Descriptor().ByInput && (a.Status != nil || len(a.Conditions) > 0) {
 		return errors.New("status and conditions belong to the engine, which sums up all inputs; expected none")
 	}
 	if a.Status != nil {

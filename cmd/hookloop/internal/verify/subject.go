@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
@@ -38,32 +37,6 @@ type subject struct {
 	recorded bool
 	// recordings are asked in addition.
 	recordings []recorded
-}
-
-// kindRow is the part of a kind of controller that is not in its hook.Descriptor.
-type kindRow struct {
-	// typed returns an empty declaring object.
-	typed func() manifests.Declared
-	// fields are the fields of an answer to Sync or Finalize beside status and children.
-	fields []string
-	// noStatus reports that an answer must not have a status or conditions.
-	noStatus bool
-	// builtin is the declaring object without a file.
-	builtin func() map[string]any
-}
-
-// kinds has a row for each kind of controller. A kind without a row cannot be verified.
-var kinds = map[hook.ControllerKind]kindRow{
-	hook.Composite: {
-		typed: func() manifests.Declared { return &v1alpha1.CompositeController{} }, builtin: builtinComposite,
-	},
-	hook.Decorator: {
-		typed: func() manifests.Declared { return &v1alpha1.DecoratorController{} }, builtin: builtinDecorator,
-		fields: []string{"labels", "annotations"},
-	},
-	hook.Mapping: {
-		typed: func() manifests.Declared { return &v1alpha1.MapController{} }, builtin: builtinMap, noStatus: true,
-	},
 }
 
 // load reads the files, and fills in what they leave out.
@@ -141,35 +114,22 @@ func (s *subject) setController(o *object.Object, kind string) error {
 }
 
 func (s *subject) setBuiltin(kind hook.ControllerKind) error {
-	row, found := kinds[kind]
-	if !found {
-		return usagef("--kind: got %q, expected one of %v", kind, kindNames())
+	builtin := builtins[kind]
+	if builtin == nil {
+		return usagef("--kind: got %q, expected one of %v", kind, builtinKinds())
 	}
 	s.kind = kind.Descriptor()
 	var err error
-	s.controller, err = object.FromMap(row.builtin())
+	s.controller, err = object.FromMap(builtin())
 	if err != nil {
 		return fmt.Errorf("the built-in controller: %w", err)
 	}
 	return s.declare(false)
 }
 
-func kindNames() []hook.ControllerKind {
-	var names []hook.ControllerKind
-	for _, d := range hook.Descriptors() {
-		if _, found := kinds[d.ControllerKind]; found {
-			names = append(names, d.ControllerKind)
-		}
-	}
-	return names
-}
-
 // declare reads the resources and hooks of the declaring object.
 func (s *subject) declare(fromFile bool) error {
-	if _, found := kinds[s.kind.ControllerKind]; !found {
-		return usagef("--controller: a %s cannot be verified; expected one of %v", s.kind.Declared, kindNames())
-	}
-	d, err := readDeclared(s.kind.ControllerKind, s.controller)
+	d, err := readDeclared(s.controller)
 	if err != nil {
 		return usagef("--controller: %s %q: %v", s.kind.Declared, s.controller.Name(), err)
 	}
@@ -238,7 +198,7 @@ func (s *subject) checkParent(o *object.Object) error {
 		s.parentResource = s.resources.of(o.GVK())
 		return nil
 	}
-	d, err := readDeclared(s.kind.ControllerKind, s.controller)
+	d, err := readDeclared(s.controller)
 	if err != nil {
 		return usagef("--controller: %v", err)
 	}

@@ -55,7 +55,7 @@ func (s *subject) newWorld(ctx context.Context, ask map[hook.Op]*hook.Opened) (*
 	if err != nil {
 		return nil, err
 	}
-	if s.kind.ControllerKind == hook.Mapping {
+	if s.kind.ByInput {
 		w.part = mapKey(s.input)
 		settings.MapKey, settings.Namespaces = w.part, s.resources.guess(namespaceKind)
 		for _, rule := range s.inputs {
@@ -74,33 +74,18 @@ func (s *subject) newWorld(ctx context.Context, ask map[hook.Op]*hook.Opened) (*
 
 // spec returns the controller without what concerns other parents than that of the questions, which
 // may lack the labels that the controller asks for.
-func (s *subject) spec() (any, error) {
-	switch s.kind.ControllerKind {
-	case hook.Mapping:
-		c := &v1alpha1.MapController{}
-		err := decodeInto(s.controller, c)
-		c.Spec.ParentResource.LabelSelector = nil
-		return c, err
-	case hook.Decorator:
-		c := &v1alpha1.DecoratorController{}
-		if err := decodeInto(s.controller, c); err != nil {
-			return nil, err
-		}
-		i := slices.IndexFunc(c.Spec.Resources, func(r v1alpha1.DecoratedResourceRule) bool {
-			return r.GVR() == s.parentResource.GVR()
-		})
-		c.Spec.Resources = c.Spec.Resources[max(i, 0):][:1]
-		c.Spec.Resources[0].LabelSelector = nil
-		c.Spec.Resources[0].AnnotationSelector = nil
-		return c, nil
-	}
-	c := &v1alpha1.CompositeController{}
-	if err := decodeInto(s.controller, c); err != nil {
+func (s *subject) spec() (v1alpha1.Controller, error) {
+	c, err := decodeController(s.controller)
+	if err != nil {
 		return nil, err
 	}
-	c.Spec.ParentResource.LabelSelector = nil
-	for i := range c.Spec.ChildResources { // one parent does not show a rolling update
-		c.Spec.ChildResources[i].UpdateStrategy = inPlace(c.Spec.ChildResources[i].UpdateStrategy)
+	gvr := s.parentResource.GVR()
+	c.SelectOnly(v1alpha1.ResourceRule{APIVersion: gvr.GroupVersion().String(), Resource: gvr.Resource})
+	if composite, ok := c.(*v1alpha1.CompositeController); ok {
+		for i := range composite.Spec.ChildResources { // one parent does not show a rolling update
+			child := &composite.Spec.ChildResources[i]
+			child.UpdateStrategy = inPlace(child.UpdateStrategy)
+		}
 	}
 	return c, nil
 }
