@@ -15,11 +15,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// functions are the registered methods of a hook, by full name.
+// functions holds the methods that a hook has registered, by their full names.
 type functions struct {
 	methods map[string]method
-	// slots bounds the running functions, as in the SDKs. A function releases its slot when it
-	// returns, even if it was abandoned.
+	// slots limits how many functions run at a time, as the SDKs do. A function gives its slot back
+	// when it returns, even if nobody waits for it any more.
 	slots chan struct{}
 }
 

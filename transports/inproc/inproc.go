@@ -1,10 +1,20 @@
-// Package inproc calls hooks that are Go functions of the same process, for programs that embed the
-// engine.
+// Package inproc calls hooks that are Go functions of the same process. It is for programs that
+// embed the engine, which do not use it directly but give their hooks to the server:
 //
-// A hook registers services of the contract, as the SDK's types do; neither side imports the other.
-// Answers are validated and limited as if they came over a network. Questions are not copied: their
-// messages share the bytes of the engine's objects, which functions must not modify. A Transport is
-// safe for concurrent use. It passes package transporttest's suite.
+//	config := server.DefaultConfig()
+//	config.Hooks = map[string]server.Hook{"hello": hook.Composite{Sync: sync}}
+//	err := server.Run(ctx, config)
+//
+// A controller refers to a hook by its name:
+//
+//	hooks:
+//	  sync:
+//	    inproc: {name: hello}
+//
+// A hook registers gRPC services of the contract, as the types of the Go SDK do, so that neither
+// side has to import the other. Its functions must not change a question: the messages share the
+// bytes of the engine's cache. Answers are checked and limited as if they came over a network, and a
+// panic fails only its question.
 package inproc
 
 import (
@@ -26,19 +36,21 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Hook registers services of the contract. The SDK's Composite and Decorator implement it.
+// Hook registers the services of the contract that it serves. The types Composite, Decorator and
+// Mapper of the Go SDK implement it.
 type Hook interface {
 	Register(r grpc.ServiceRegistrar)
 }
 
-// Transport opens registered hooks by name.
+// Transport opens hooks by the names under which [New] has registered them. It is safe for
+// concurrent use.
 type Transport struct {
 	hooks  map[string]*functions
 	memory *budget.Budget
 }
 
-// New registers hooks by name. memory is the budget of the process; nil means no limit. The error
-// names the invalid hook.
+// New registers hooks by name. Their answers count in memory, the budget of the process; nil sets no
+// limit. The error names a hook without a name or without functions.
 func New(hooks map[string]Hook, memory *budget.Budget) (*Transport, error) {
 	t := &Transport{hooks: make(map[string]*functions, len(hooks)), memory: memory}
 	for _, name := range slices.Sorted(maps.Keys(hooks)) {
@@ -55,8 +67,8 @@ func New(hooks map[string]Hook, memory *budget.Budget) (*Transport, error) {
 	return t, nil
 }
 
-// Open returns the hook that the field names: {"name": "hello", "timeout": "10s"}. The error names
-// the field.
+// Open returns the hook that the spec's field inproc names: {"name": "hello", "timeout": "10s"}. It
+// is a [hook.Opener]. The error names the wrong field, and lists the registered names.
 func (t *Transport) Open(s hook.Config) (*hook.Opened, error) {
 	var field struct {
 		Name    string `json:"name"`

@@ -9,7 +9,7 @@ import (
 	"github.com/hookloop/hookloop/transports/internal/endpoint"
 )
 
-// config is the field webhook of a hook's spec (compatibility: Webhook).
+// config is the field webhook of a hook's spec. It has the fields of Metacontroller's Webhook.
 type config struct {
 	URL     string `json:"url"`
 	Service *struct {
@@ -25,7 +25,7 @@ type config struct {
 	endpoint.Security
 }
 
-// address returns the URL to post to: url if it is set, else service and path.
+// address returns the URL of the hook: the field url if it is set, otherwise service and path.
 func (c *config) address() (*url.URL, error) {
 	raw := c.URL
 	if raw == "" {
@@ -71,7 +71,7 @@ func (c *config) useSocket(address *url.URL, sockets endpoint.Sockets) (requeste
 	return requested, socket, nil
 }
 
-// serviceURL returns the URL of the fields service and path.
+// serviceURL makes the URL from the fields service and path.
 func (c *config) serviceURL() (string, error) {
 	s := c.Service
 	if s == nil {
@@ -91,7 +91,8 @@ func (c *config) serviceURL() (string, error) {
 	return fmt.Sprintf("%s://%s.%s:%d/%s", protocol, s.Name, s.Namespace, port, strings.TrimPrefix(c.Path, "/")), nil
 }
 
-// redacted returns a URL for messages, spans and metrics: without credentials, query and fragment.
+// redacted returns a URL that may be shown in messages, spans and metrics. It has no credentials,
+// query or fragment.
 func redacted(u *url.URL) string {
 	bare := *u
 	bare.User = nil
@@ -102,8 +103,8 @@ func redacted(u *url.URL) string {
 	return bare.String()
 }
 
-// strict reports whether an unknown field in an answer is an error. The default is true for v2 and
-// false for v1.
+// strict reports whether an unknown field makes an answer invalid. By default it does in v2, and not
+// in v1.
 func (c *config) strict(version string) (bool, error) {
 	switch c.Unmarshal {
 	case "":

@@ -20,13 +20,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// connections keeps connections open between calls. It replaces them when certificates or
-// credentials change.
+// connections keeps connections to a hook open between its questions. It replaces them when the
+// certificates or credentials change.
 type connections struct {
 	keyring *endpoint.Keyring
 	timeout time.Duration
-	// resolved replaces the URL's host if direct is set; direct also disables proxies
-	// (endpoint.Security.Resolved).
+	// resolved is the host to dial instead of that of the URL if direct is set, which also disables
+	// proxies (see endpoint.Security.Resolved).
 	resolved string
 	direct   bool
 	// dialSocket connects to the hook's unix socket; nil if the hook has an address.
@@ -37,7 +37,7 @@ type connections struct {
 	client   *http.Transport
 }
 
-// get returns the current HTTP client and the material that it uses.
+// get returns the HTTP client to use now, and the certificates and credentials that belong to it.
 func (c *connections) get(ctx context.Context) (*http.Transport, *endpoint.Material, error) {
 	m, err := c.keyring.Current(ctx)
 	if err != nil {
@@ -52,8 +52,8 @@ func (c *connections) get(ctx context.Context) (*http.Transport, *endpoint.Mater
 	return c.client, m, nil
 }
 
-// retire makes later calls use new connections, because a connection of this client may be dead
-// without an error. Calls in progress continue.
+// retire makes later questions use new connections. Call it when a connection of this client may be
+// dead without an error. Questions that are on their way continue.
 func (c *connections) retire(used *http.Transport) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,18 +113,19 @@ func (c *connections) transport(settings *tls.Config) *http.Transport {
 // system call.
 const writeBufferBytes = 16 << 10
 
-// These settings detect a dead connection within pingInterval plus pingTimeout: by HTTP/2 pings, or
-// by TCP keepalive during the handshake. A question that times out retires its connection in any
-// case.
+// With these settings, a dead connection is noticed after pingInterval plus pingTimeout at the latest:
+// by HTTP/2 pings, or by TCP keepalive during the handshake. A question that times out retires its
+// connection in any case.
 const (
 	pingInterval = 5 * time.Second
 	pingTimeout  = 5 * time.Second
 )
 
-// keepAlive configures TCP keepalive probes on idle connections.
+// keepAlive sends TCP keepalive probes on idle connections.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: pingInterval, Interval: pingTimeout / 5, Count: 5}
 
-// proxy returns the proxy of the environment, unless the address is forbidden.
+// proxy returns the proxy that the environment names for a request. It refuses forbidden addresses,
+// which the proxy would dial otherwise.
 func proxy(r *http.Request) (*url.URL, error) {
 	if ip, err := netip.ParseAddr(r.URL.Hostname()); err == nil {
 		if err := endpoint.Refuse(ip); err != nil {
@@ -134,8 +135,8 @@ func proxy(r *http.Request) (*url.URL, error) {
 	return http.ProxyFromEnvironment(r)
 }
 
-// post sends a question, compressed if the hook has declared that it accepts that. It repeats the
-// call once without compression if the hook may have failed because of it.
+// post sends a question. It compresses the question if the hook has said that it accepts that, and
+// repeats it once without compression if the hook may have failed because of it.
 func (c *client) post(ctx context.Context, body *requestBody, tag string) (*http.Response, error) {
 	request := c.coding.compressed(body)
 	response, err := c.postAuthorized(ctx, request, tag)
@@ -154,8 +155,8 @@ func (c *client) post(ctx context.Context, body *requestBody, tag string) (*http
 	return response, err
 }
 
-// postAuthorized sends a question. If the hook rejects the credentials and new ones exist, it
-// repeats the call once.
+// postAuthorized sends a question. If the hook rejects the credentials and there are new ones, it
+// sends the question once more.
 func (c *client) postAuthorized(ctx context.Context, body *requestBody, tag string) (*http.Response, error) {
 	response, used, err := c.send(ctx, body, tag)
 	if used == nil || !authRejected(ctx, response, err) {
@@ -196,9 +197,9 @@ func (b *notifyingBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// authRejected reports whether one side may have rejected the other's credentials. A lost
-// connection counts: a server that rejects a certificate may close the connection before the client
-// reads the alert.
+// authRejected reports whether one side may have rejected the credentials of the other. This includes
+// a lost connection: a server that rejects a certificate may close the connection before the client
+// has read the alert.
 func authRejected(ctx context.Context, response *http.Response, err error) bool {
 	if err != nil {
 		return ctx.Err() == nil
@@ -206,14 +207,13 @@ func authRejected(ctx context.Context, response *http.Response, err error) bool 
 	return response.StatusCode == http.StatusUnauthorized
 }
 
-// credentialsError reports that a Secret or ConfigMap of the call could not be read from the
-// cluster.
+// credentialsError means that a Secret or ConfigMap that the hook needs could not be read.
 type credentialsError struct{ error }
 
 func (e *credentialsError) Unwrap() error { return e.error }
 
-// template returns the POST to an address without a body. A user and a password of the address are
-// sent as credentials.
+// template returns the POST to an address, without a body. If the address has a user and a password,
+// they are sent as credentials.
 func template(address *url.URL) (*http.Request, error) {
 	//nolint:noctx // each request gets the context of its call
 	request, err := http.NewRequest(http.MethodPost, address.String(), http.NoBody)
@@ -228,12 +228,12 @@ func template(address *url.URL) (*http.Request, error) {
 	return request, nil
 }
 
-// headers is the number of header fields that a request may have: those of the template, of the
-// trace and baggage, credentials, Content-Encoding, If-None-Match and Idempotency-Key.
+// headers is how many header fields a request may have: those of the template, of the trace and
+// baggage, credentials, Content-Encoding, If-None-Match and Idempotency-Key.
 const headers = 9
 
-// request makes the POST of a body. Some hooks need the length, and net/http needs
-// another reader for each try.
+// request makes the POST of a body. It sets the length, which some hooks need, and GetBody, because
+// net/http needs a new reader for each attempt.
 func (c *client) request(ctx context.Context, body *requestBody) (request *http.Request, err error) {
 	request = c.template.WithContext(ctx)
 	request.ContentLength, request.GetBody = int64(body.size()), body.bodies()
@@ -249,8 +249,8 @@ func (c *client) request(ctx context.Context, body *requestBody) (request *http.
 	return request, nil
 }
 
-// send makes one request, with the trace context. It also returns the material that the request
-// used.
+// send makes one request and passes the trace context on. It also returns the certificates and
+// credentials that it used.
 func (c *client) send(ctx context.Context, body *requestBody, tag string) (*http.Response, *endpoint.Material, error) {
 	sender, material, err := c.connections.get(ctx)
 	if err != nil {

@@ -1,9 +1,19 @@
-// Package webhook calls hooks by HTTP POST of JSON, in Metacontroller's two versions
-// (compatibility: hook JSON).
+// Package webhook asks hooks by an HTTP POST of JSON, as Metacontroller does. It is the transport of
+// the field webhook:
 //
-// All JSON of hooks is in this package; package plan interprets the answers. Questions come from
-// the pipeline, configuration comes from the controller's spec. A hook is safe for concurrent use.
-// It passes package transporttest's suite, and golden files pin the JSON of both versions.
+//	hooks:
+//	  sync:
+//	    version: v2
+//	    webhook: {url: "http://hello.default/sync", timeout: 5s}
+//
+// A program opens such a hook through [Transport.Open]:
+//
+//	transport := &webhook.Transport{Memory: budget}
+//	opened, err := transport.Open(hook.Config{Op: hook.Sync, Version: "v2", Field: field})
+//
+// The JSON has two versions: v1 is that of Metacontroller, v2 has more fields and accepts no unknown
+// ones. Use [Encode] and [Decode] for it without HTTP, for example in a transport of your own that
+// carries the same JSON. The page docs/reference/webhooks.md describes all fields.
 package webhook
 
 import (
@@ -30,23 +40,23 @@ import (
 )
 
 const (
-	// MaxAnswerBytes bounds an answer after decompression.
+	// MaxAnswerBytes is the size of the largest answer, after decompression.
 	MaxAnswerBytes = 16 << 20
-	// maxErrorBytes bounds the bytes read of an unsuccessful response.
+	// maxErrorBytes is how much of an unsuccessful response is read.
 	maxErrorBytes = 4 << 10
-	// maxHeaderBytes bounds the header of a response.
+	// maxHeaderBytes is the size of the largest header of a response.
 	maxHeaderBytes = 64 << 10
-	// firstReadBytes is the size of the first buffer for an answer. Further memory is reserved as
-	// the answer grows.
+	// firstReadBytes is the size of the first buffer for an answer. A larger answer reserves more
+	// memory while it is read.
 	firstReadBytes = 16 << 10
 	// largeBytes is the size above which a hook's answers are read one at a time.
 	largeBytes = 128 << 10
 )
 
-// client calls one webhook.
+// client asks one webhook.
 type client struct {
 	name string // of the hook, in messages
-	// template is the POST without a body. Requests share its URL, which does not change.
+	// template is the POST without a body. All requests share its URL, so that nobody may change it.
 	template    *http.Request
 	version     string
 	strict      bool
@@ -55,25 +65,27 @@ type client struct {
 	coding      coding
 	etags       *etagCache
 	decoded     *answers.Cache
-	memory      *budget.Share // for reading and decoding answers; nil means no limit
-	largeReads  chan struct{} // a semaphore of 1: held while a large answer is read
+	memory      *budget.Share // counts answers while they are read and decoded; nil sets no limit
+	largeReads  chan struct{} // holds one token, which a reader of a large answer takes
 }
 
-// Transport opens hooks. The zero value is ready to use and has no memory limit.
+// Transport opens hooks over HTTP. The zero value is ready to use: it has no memory limit, sends a
+// Secret only to a Service in its own namespace, and allows no unix sockets. It is safe for
+// concurrent use; its fields must not change after the first call of [Transport.Open].
 type Transport struct {
-	// Memory is the budget of the process.
+	// Memory is the memory budget of the process; nil sets no limit.
 	Memory *budget.Budget
-	// Secrets restricts the destinations of Secrets' values.
+	// Secrets restricts the addresses to which the values of Secrets may be sent.
 	Secrets endpoint.Policy
 	// Sockets are the folders in which hooks may listen on unix sockets.
 	Sockets endpoint.Sockets
 }
 
-// Open is Transport.Open without a memory limit.
+// Open opens a hook without a memory limit. Use [Transport.Open] to set one.
 func Open(s hook.Config) (*hook.Opened, error) { return (&Transport{}).Open(s) }
 
-// Open makes a hook from the field webhook of its spec. It does not connect: if the hook is down,
-// Ask returns an error. The error names the field.
+// Open makes a hook from the field webhook of its spec; it is a [hook.Opener]. The error names the
+// wrong field. Open does not connect: if the hook is down, its Ask returns an error.
 func (t *Transport) Open(s hook.Config) (*hook.Opened, error) {
 	c := &config{}
 	if err := json.Unmarshal(s.Field, c); err != nil {
@@ -120,7 +132,7 @@ func (t *Transport) Open(s hook.Config) (*hook.Opened, error) {
 	}, nil
 }
 
-// connections prepares the connections. The first call opens them.
+// connections prepares the connections to an address. The first question opens them.
 func (c *config) connections(
 	s hook.Config,
 	address *url.URL,
@@ -168,8 +180,9 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	return c.answer(ctx, q, last, response)
 }
 
-// answer decodes the response, or the cached answer if the hook confirmed it. A response that
-// equals the previous one is not decoded again. The memory stays reserved until the sync ends.
+// answer decodes the response. It uses the cached answer if the hook has confirmed that one, and does
+// not decode a response again that equals the previous one. The memory stays reserved until the sync
+// ends.
 func (c *client) answer(
 	ctx context.Context,
 	q *hook.Question,
@@ -207,9 +220,9 @@ func (c *client) answer(
 	return answer, nil
 }
 
-// body reads a response, of about the expected size. It reserves memory before use. Large
-// responses of a hook are read one at a time, so that a hook that stalls them holds the memory of
-// one only.
+// body reads a response, which is expected to be of about the given size. It reserves memory before
+// it uses any. It reads only one large response of a hook at a time: a hook that stalls many of them
+// should not hold the memory of all.
 func (c *client) body(
 	ctx context.Context, response *http.Response, lease *budget.Lease, expected int,
 ) ([]byte, error) {
@@ -248,11 +261,11 @@ func (c *client) body(
 	}
 }
 
-// buffers are the buffers of firstReadBytes in which most answers are read. An answer is decoded
-// into copies.
+// buffers holds buffers of firstReadBytes, which are large enough for most answers. They can be used
+// again because an answer is decoded into copies.
 var buffers = sync.Pool{New: func() any { return (*[firstReadBytes]byte)(make([]byte, firstReadBytes)) }}
 
-// newBuffer returns an empty buffer for size bytes.
+// newBuffer returns an empty buffer with room for size bytes.
 func newBuffer(size int) []byte {
 	if size > firstReadBytes {
 		return make([]byte, 0, size)
@@ -260,20 +273,21 @@ func newBuffer(size int) []byte {
 	return buffers.Get().(*[firstReadBytes]byte)[:0]
 }
 
-// releaseBuffer ends the use of an answer's text.
+// releaseBuffer makes the buffer of an answer available to others. The caller must not use the text
+// after that.
 func releaseBuffer(data []byte) {
 	if cap(data) == firstReadBytes {
 		buffers.Put((*[firstReadBytes]byte)(data[:firstReadBytes]))
 	}
 }
 
-// turn is a reader's turn to read a large answer.
+// turn lets one reader at a time read a large answer.
 type turn struct {
-	turns chan struct{} // a semaphore of 1
+	turns chan struct{} // has room for one token
 	begun bool
 }
 
-// begin waits until no other reader has the turn.
+// begin waits until no other reader reads a large answer.
 func (t *turn) begin(ctx context.Context) error {
 	if t.begun {
 		return nil
@@ -293,7 +307,7 @@ func (t *turn) end() {
 	}
 }
 
-// decode decodes an answer if the budget has room for the decoded value.
+// decode decodes an answer, if the budget has room for the decoded value.
 func (c *client) decode(q *hook.Question, data []byte, lease *budget.Lease) (*hook.Answer, error) {
 	limit := c.memory.MessageLimit()
 	size := object.Memory(data, limit)
