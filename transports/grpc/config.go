@@ -29,19 +29,19 @@ type config struct {
 	ServerName string `json:"serverName"`
 	endpoint.Security
 
-	// specAuthority is the host and port in the spec if another name is dialled.
+	// specAuthority is the host and port of the spec, if the transport dials another name.
 	specAuthority string
 	// dialSocket connects to the unix socket of the target; nil if the target has an address.
 	dialSocket func(context.Context) (net.Conn, error)
 }
 
-// The modes. The default is the stream if the hook implements it, else unary calls.
+// The modes. Without one, the stream is used if the hook serves it, and unary calls otherwise.
 const (
 	streamMode = "Stream"
 	unaryMode  = "Unary"
 )
 
-// parse decodes the field.
+// parse decodes and checks the field grpc.
 func parse(field json.RawMessage) (*config, error) {
 	c := &config{}
 	if err := json.Unmarshal(field, c); err != nil {
@@ -55,11 +55,11 @@ func parse(field json.RawMessage) (*config, error) {
 
 var errOneOf = errors.New("target: expected exactly one of target, service and worker")
 
-// schemes are the supported schemes of targets: network addresses only.
+// schemes lists the schemes that a target may have.
 var schemes = []string{"dns", "ipv4", "ipv6", "passthrough"}
 
-// address returns the target in gRPC's syntax. A Service is resolved by DNS, so that calls to a
-// headless one are balanced over its endpoints.
+// address returns the target in gRPC's syntax. A Service is resolved by DNS, so that the calls to a
+// headless Service are balanced over its endpoints.
 func (c *config) address() (string, error) {
 	s := c.Service
 	switch {
@@ -74,9 +74,8 @@ func (c *config) address() (string, error) {
 	return fmt.Sprintf("dns:///%s.%s:%d", s.Name, s.Namespace, s.Port), nil
 }
 
-// checkTarget rejects targets that gRPC would not resolve over the network, such as local sockets.
-// It also rejects names in lists of addresses, because these would be resolved at dial time without
-// the rules for names.
+// checkTarget rejects targets with a scheme that is not supported. It also rejects names in a list of
+// addresses: they would be resolved when they are dialled, and the rules for names would not apply.
 func checkTarget(target string) error {
 	for _, address := range targetAddresses(target) {
 		if _, err := netip.ParseAddrPort(address); err != nil {
@@ -94,8 +93,8 @@ func checkTarget(target string) error {
 	return fmt.Errorf("target: %q; expected host:port, dns:///host:port or unix:///path", target)
 }
 
-// socketTarget is dialled in place of a unix socket. Its host is the authority of calls, as gRPC has
-// it for unix sockets.
+// socketTarget is given to gRPC in place of a unix socket, which useSocket dials. Calls have its host
+// as their authority; this is gRPC's own rule for unix sockets.
 const socketTarget = "passthrough:///localhost"
 
 // useSocket makes connections to the unix socket of the target, if it names one. Nobody can listen
@@ -119,9 +118,9 @@ func (c *config) useSocket(sockets endpoint.Sockets) (string, error) {
 	return socketTarget, nil
 }
 
-// keyring returns the TLS configuration and credentials. TLS is required unless the spec sets
-// insecure. It also returns the address to dial: a Service that receives a Secret is dialled by its
-// full name, and c.specAuthority keeps the name in the spec.
+// keyring returns the TLS configuration and credentials, and the address to dial. TLS is required
+// unless the spec sets insecure. A Service that gets the value of a Secret is dialled by its full
+// name; c.specAuthority then keeps the name of the spec.
 func (c *config) keyring(s hook.Config, address string, secrets endpoint.Policy) (*endpoint.Keyring, string, error) {
 	if c.Insecure {
 		if c.Security != (endpoint.Security{}) || c.ServerName != "" {

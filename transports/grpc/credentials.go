@@ -12,7 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// handshaker performs TLS handshakes with the current certificates.
+// handshaker makes TLS handshakes with the certificates of the moment, so that a rotation needs no
+// new connection object.
 type handshaker struct{ keyring *endpoint.Keyring }
 
 var _ credentials.TransportCredentials = (*handshaker)(nil)
@@ -46,8 +47,8 @@ func (h *handshaker) Clone() credentials.TransportCredentials { return h }
 // OverrideServerName does nothing: it is deprecated, and the name comes from the spec.
 func (h *handshaker) OverrideServerName(string) error { return nil }
 
-// withAuthorization adds the header Authorization if the spec has credentials. They are never sent
-// in plain text, which the spec excludes.
+// withAuthorization adds the header Authorization if the spec has credentials. A spec with
+// credentials cannot be insecure, so that they are never sent in plain text.
 func withAuthorization(ctx context.Context, m *endpoint.Material) context.Context {
 	if m.Header == "" {
 		return ctx
@@ -55,11 +56,11 @@ func withAuthorization(ctx context.Context, m *endpoint.Material) context.Contex
 	return metadata.AppendToOutgoingContext(ctx, "authorization", m.Header)
 }
 
-// credentialsChanged reports whether a call may have failed because of credentials or certificates
-// that have been replaced meanwhile.
+// credentialsChanged reports whether a call should be repeated: it may have failed because of
+// credentials or certificates, and these have been replaced meanwhile.
 func (c *client) credentialsChanged(ctx context.Context, used *endpoint.Material, err error) (bool, error) {
-	// The code of a failed handshake is not specific: in TLS 1.3, the server rejects a client
-	// certificate after the handshake, and the connection is lost.
+	// A failed handshake has no code of its own: in TLS 1.3, the server rejects a client certificate
+	// after the handshake, and the connection is lost.
 	if code := status.Code(err); ctx.Err() != nil || code != codes.Unauthenticated && code != codes.Unavailable {
 		return false, nil
 	}
@@ -70,7 +71,8 @@ func (c *client) credentialsChanged(ctx context.Context, used *endpoint.Material
 	return changed, nil
 }
 
-// credentialsError reports that the hook was not called, because its credentials could not be read.
+// credentialsError returns the port's error for a hook that was not called because its credentials
+// could not be read.
 func (c *client) credentialsError(err error) error {
 	return &hook.Error{Kind: hook.Unreachable, Hook: c.name, Reason: "HookCredentials", Err: err}
 }

@@ -26,8 +26,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// autoMode asks over the stream. If the hook does not implement it and the spec sets no mode, it
-// uses unary calls.
+// autoMode asks over the stream. It uses unary calls if the hook does not serve the stream and the
+// spec sets no mode.
 type autoMode struct {
 	streamed   stream.Hook
 	unary      *client
@@ -54,23 +54,23 @@ func (e *autoMode) probe(ctx context.Context) error {
 }
 
 const (
-	// resolveInterval is the interval at which a name is resolved again.
+	// resolveInterval is how often a name is resolved again.
 	resolveInterval = 10 * time.Second
-	// maxSessions bounds the streams to one hook.
+	// maxSessions is how many streams a hook may have.
 	maxSessions = 32
-	// reprobeInterval is the interval between attempts to open a stream to a hook that does not
-	// implement it.
+	// reprobeInterval is how often a stream is tried again with a hook that does not serve it.
 	reprobeInterval = time.Minute
-	// drainTimeout bounds the calls to a removed address.
+	// drainTimeout is how long calls may continue to an address that has been removed.
 	drainTimeout = 30 * time.Second
-	// retriggerDelay is the delay before a resync for a new build is repeated if there were too
-	// many triggers.
+	// retriggerDelay is how long to wait before parents are synced for a new build of the hook, if
+	// there were too many triggers.
 	retriggerDelay = 5 * time.Second
-	// stableAfter is the lifetime of a stream after which the backoff starts again.
+	// stableAfter is how long a stream must live for the backoff to start from the beginning.
 	stableAfter = 10 * time.Second
 )
 
-// dialer keeps one stream open to each address of a hook.
+// dialer keeps one stream open to each address of a hook. It resolves the name of the hook again and
+// again to find new addresses.
 type dialer struct {
 	key     string
 	users   int // guarded by the transport's mutex
@@ -82,12 +82,13 @@ type dialer struct {
 	stopped chan struct{}
 	session stream.Config // without the ID
 	trigger hook.TriggerFunc
-	// buildChanges has a buffer of 1, and is filled when another build takes over.
+	// buildChanges has room for one value, which means that another build of the hook has taken over.
 	buildChanges chan struct{}
 	clock        clock.Clock
 }
 
-// share returns the dialer of a controller and an address. It creates a missing one.
+// share returns the dialer for a controller and an address, and creates it if there is none. The
+// caller must release it.
 func (t *Transport) share(s hook.Config, c *config, address string, keyring *endpoint.Keyring) *dialer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,7 +120,8 @@ func (t *Transport) share(s hook.Config, c *config, address string, keyring *end
 	return d
 }
 
-// CachedArrivals returns the number of remembered arrivals of sessions, of all hooks.
+// CachedArrivals returns how many arrivals of sessions the streams of all hooks remember, for the
+// metric hookloop_cache_entries.
 func (t *Transport) CachedArrivals() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,7 +132,7 @@ func (t *Transport) CachedArrivals() int {
 	return n
 }
 
-// release ends the streams after the last user.
+// release gives a dialer back. Its streams end when nobody uses it any more.
 func (t *Transport) release(d *dialer) {
 	t.mu.Lock()
 	d.users--
@@ -145,7 +147,7 @@ func (t *Transport) release(d *dialer) {
 	}
 }
 
-// buildChanged records that another build has taken over.
+// buildChanged notes that another build of the hook has taken over.
 func (d *dialer) buildChanged() {
 	select {
 	case d.buildChanges <- struct{}{}:
@@ -153,7 +155,7 @@ func (d *dialer) buildChanged() {
 	}
 }
 
-// resyncOnNewBuild resyncs parents when another build takes over, until ctx ends.
+// resyncOnNewBuild syncs all parents when another build of the hook takes over, until ctx ends.
 func (d *dialer) resyncOnNewBuild(ctx context.Context) {
 	for {
 		select {
@@ -174,7 +176,7 @@ func (d *dialer) resyncOnNewBuild(ctx context.Context) {
 	}
 }
 
-// run keeps one link for each address until ctx ends.
+// run keeps a link to each address until ctx ends.
 func (d *dialer) run(ctx context.Context) {
 	defer close(d.stopped)
 	var wait sync.WaitGroup
@@ -206,7 +208,7 @@ func (d *dialer) run(ctx context.Context) {
 	}
 }
 
-// drain sends no more questions to a link, and waits for its calls.
+// drain makes a link take no more questions, and stops it when its calls have ended.
 func (d *dialer) drain(wait *sync.WaitGroup, l *link) {
 	wait.Go(func() {
 		defer l.stop()
@@ -217,7 +219,7 @@ func (d *dialer) drain(wait *sync.WaitGroup, l *link) {
 	})
 }
 
-// resolve returns the addresses as host:port. Several addresses of a name count as separate hooks.
+// resolve returns the addresses of the hook as host:port. Each of them gets a link.
 func (d *dialer) resolve(ctx context.Context) ([]string, error) {
 	if addresses := targetAddresses(d.address); addresses != nil {
 		return addresses, nil
@@ -277,7 +279,7 @@ func withPort(host string) string {
 	return host
 }
 
-// link is the consecutive streams to one address.
+// link keeps a stream open to one address and opens it again with backoff when it ends.
 type link struct {
 	*dialer
 	session  *stream.Session
@@ -302,7 +304,7 @@ func (d *dialer) link(ctx context.Context, wait *sync.WaitGroup, address string)
 	return l
 }
 
-// run opens one stream after another.
+// run opens one stream after the other until ctx ends.
 func (l *link) run(ctx context.Context, address string) {
 	name := authority(l.address)
 	if targetAddresses(l.address) != nil {
@@ -339,8 +341,8 @@ func (l *link) run(ctx context.Context, address string) {
 	}
 }
 
-// nextAttempt returns the number of the next attempt. A hook that accepts streams and soon ends
-// them counts as one that rejects them.
+// nextAttempt returns the number of the next attempt, which determines the delay before it. A hook
+// that accepts a stream and ends it soon counts as one that rejects it.
 func nextAttempt(attempt int, opened bool, took time.Duration) int {
 	if opened && took >= stableAfter {
 		return 0
@@ -355,7 +357,7 @@ func backoffDelay(attempt int) time.Duration {
 	return time.Duration(length * (1 - c.Jitter + 2*c.Jitter*mathrand.Float64())) //nolint:gosec // jitter
 }
 
-// connect runs one stream, and reports whether it was ever open.
+// connect runs one stream until it ends, and reports whether the hook had accepted it.
 func (l *link) connect(ctx context.Context, connection *grpc.ClientConn) (opened bool, err error) {
 	used, err := l.keyring.Current(ctx)
 	if err != nil {
@@ -389,7 +391,7 @@ func (l *link) connect(ctx context.Context, connection *grpc.ClientConn) (opened
 	return watch.received.Load() > 0 && !refused, err
 }
 
-// countingConn counts the hook's messages.
+// countingConn counts the messages that arrive.
 type countingConn struct {
 	stream.Conn
 	received atomic.Int64

@@ -1,11 +1,19 @@
-// Package grpc calls hooks by gRPC: over a stream that carries only changes (package
-// hookloop.stream.v1), or by one unary call for each question (the hook services). By default it
-// uses the stream if the hook implements it, else unary calls.
+// Package grpc asks hooks over gRPC. It is the transport of the field grpc:
 //
-// Package stream has the state of streams. Questions come from the pipeline, configuration comes
-// from the controller's spec. A hook is safe for concurrent use; its calls share connections that
-// are balanced over all addresses of the target. It passes package transporttest's suite against a
-// real server, in both modes.
+//	hooks:
+//	  sync:
+//	    version: v2
+//	    grpc: {service: {name: hello, namespace: default, port: 9443}}
+//
+// A program opens such a hook through [Transport.Open]:
+//
+//	transport := &grpc.Transport{Memory: budget}
+//	opened, err := transport.Open(hook.Config{Op: hook.Sync, Field: field})
+//
+// There are two ways to ask. A stream (hookloop.stream.v1) stays open and carries only the objects
+// that have changed; a unary call of a hook service carries the whole question. A hook that serves
+// the stream is asked over it, unless the field mode says otherwise. All addresses to which the
+// target resolves are used: calls are balanced over them, and each gets a stream of its own.
 package grpc
 
 import (
@@ -44,23 +52,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// MaxMessageBytes bounds a question and an answer.
+// MaxMessageBytes is the size of the largest question and of the largest answer.
 const MaxMessageBytes = codec.MaxMessageBytes
 
-// maxHeaderBytes bounds the header and the trailer of an answer, including the details of a status.
+// maxHeaderBytes is the size of the largest header and trailer of an answer. The details of a status
+// are in the trailer.
 const maxHeaderBytes = 64 << 10
 
-// windowBytes bounds the received but unread bytes of an answer.
+// windowBytes is how much of an answer may have arrived before it is read.
 const windowBytes = 256 << 10
 
-// serviceConfig balances calls over all addresses that are serving, according to the hook's health
-// service if it has one.
+// serviceConfig balances calls over all addresses that serve. A hook with a health service says
+// there whether it does.
 const serviceConfig = `{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": ""}}`
 
 var (
-	// keepaliveParams detect dead connections. A server with gRPC's default settings rejects more
-	// than one ping in 5 minutes. Probes detect unanswered calls sooner: a shorter Timeout here
-	// would end connections with unacknowledged data.
+	// keepaliveParams find dead connections. They cannot be shorter, because a server with gRPC's
+	// default settings rejects more than one ping in 5 minutes, and a shorter Timeout would end
+	// connections with unacknowledged data. Probes find out sooner that a call is not answered.
 	keepaliveParams = keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 10 * time.Second}
 	// reconnect retries within 5 seconds, instead of gRPC's default of 2 minutes.
 	reconnect = grpc.ConnectParams{
@@ -74,40 +83,41 @@ var (
 	}
 )
 
-// client calls one hook by unary calls.
+// client asks one hook by unary calls.
 type client struct {
 	name        string // of the hook, in messages
 	timeout     time.Duration
 	keyring     *endpoint.Keyring
 	connections *connections
-	memory      *budget.Share // for answers; nil means no limit
-	expected    atomic.Int64  // answer size to reserve before a call
-	large       chan struct{} // a semaphore of 1: held while a large answer is received
+	memory      *budget.Share // counts answers; nil sets no limit
+	expected    atomic.Int64  // how many bytes to reserve for the next answer
+	large       chan struct{} // holds one token, which the receiver of a large answer takes
 	answers     *answers.Cache
 }
 
-// Transport opens hooks. The zero value is ready to use. Hooks of one controller at one address
-// share their streams.
+// Transport opens hooks over gRPC. The zero value is ready to use. The hooks of one controller that
+// have the same address share their streams, so that a process should have only one Transport. It is
+// safe for concurrent use; its fields must not change after the first call of [Transport.Open].
 type Transport struct {
-	// Build is the engine's build.
+	// Build is the version of the engine, which hooks learn.
 	Build string
-	// Metrics count the activity of streams; may be nil.
+	// Metrics count what happens on streams; nil counts nothing.
 	Metrics *stream.Metrics
-	// Memory is the budget of the process; nil means no limit.
+	// Memory is the memory budget of the process; nil sets no limit.
 	Memory *budget.Budget
-	// Secrets restricts the destinations of Secrets' values.
+	// Secrets restricts the addresses to which the values of Secrets may be sent.
 	Secrets endpoint.Policy
 	// Sockets are the folders in which hooks may listen on unix sockets.
 	Sockets endpoint.Sockets
-	// Worker opens a hook that dials in under a name; nil if there is no gateway.
+	// Worker opens a hook that dials in to the gateway under a name; nil if there is no gateway.
 	Worker func(s hook.Config, worker string, timeout time.Duration) *hook.Opened
 
 	mu      sync.Mutex
 	dialers map[string]*dialer
 }
 
-// Open makes a hook from the field grpc of its spec. It does not wait for a connection: if the hook
-// is down, Ask returns an error. The error names the field.
+// Open makes a hook from the field grpc of its spec; it is a [hook.Opener]. The error names the wrong
+// field. Open does not wait for a connection: if the hook is down, its Ask returns an error.
 func (t *Transport) Open(s hook.Config) (*hook.Opened, error) {
 	c, err := parse(s.Field)
 	if err != nil {
@@ -131,7 +141,7 @@ func (t *Transport) Open(s hook.Config) (*hook.Opened, error) {
 	return t.open(s, c, address, timeout)
 }
 
-// open makes a hook with an address.
+// open makes a hook that has an address, in contrast to one that dials in.
 func (t *Transport) open(s hook.Config, c *config, address string, timeout time.Duration) (*hook.Opened, error) {
 	to := address
 	if c.Target != "" {
@@ -184,8 +194,8 @@ func (t *Transport) open(s hook.Config, c *config, address string, timeout time.
 	}, nil
 }
 
-// connect prepares connections; the first call opens them. authority is the server's name if the
-// address has none.
+// connect prepares connections, which the first call opens. authority is the name that the server
+// should have if the address has no name.
 func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (*grpc.ClientConn, error) {
 	var security credentials.TransportCredentials = &handshaker{keyring}
 	if c.Insecure {
@@ -237,7 +247,7 @@ func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (
 	return connection, nil
 }
 
-// withAddresses resolves a target to fixed addresses.
+// withAddresses makes a target resolve to the given addresses.
 func withAddresses(target string, addresses []string) grpc.DialOption {
 	scheme, _, _ := strings.Cut(target, ":")
 	known := manual.NewBuilderWithScheme(scheme)
@@ -249,7 +259,7 @@ func withAddresses(target string, addresses []string) grpc.DialOption {
 	return grpc.WithResolvers(known)
 }
 
-// Ask makes the unary call of a question.
+// Ask asks a question by a unary call.
 func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -272,8 +282,8 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	}
 }
 
-// try makes the call. If it fails and the credentials have changed meanwhile, it repeats the call
-// once.
+// try makes the call. If the call fails and the credentials have changed meanwhile, it makes the call
+// once more.
 func (c *client) try(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 	used, err := c.keyring.Current(ctx)
 	if err != nil {
@@ -303,7 +313,7 @@ func (c *client) try(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	return c.call(withAuthorization(ctx, now), q, grpc.WaitForReady(true)) // waits for a connection with the new material
 }
 
-// call encodes, calls and decodes. It records the sizes in the span.
+// call sends the question and decodes the answer. It notes the sizes of both in the span.
 func (c *client) call(ctx context.Context, q *hook.Question, options ...grpc.CallOption) (*hook.Answer, error) {
 	request, err := codec.Encode(q)
 	if err != nil {
@@ -333,7 +343,7 @@ func (c *client) call(ctx context.Context, q *hook.Question, options ...grpc.Cal
 	return answer, nil
 }
 
-// decode decodes a response that differs from the previous one.
+// decode decodes a response that is not the same as the previous one.
 func (c *client) decode(response proto.Message, raw *codec.Raw, lease *budget.Lease) (*hook.Answer, error) {
 	if err := raw.Build(response, lease, c.memory.MessageLimit()); err != nil {
 		return nil, c.decodeError(err)
@@ -345,8 +355,8 @@ func (c *client) decode(response proto.Message, raw *codec.Raw, lease *budget.Le
 	return answer, nil
 }
 
-// forgets returns a function that forgets the answers about a parent, or one of its parts, and
-// calls next.
+// forgets returns a function that forgets the answers about a parent, or about one part of it, and
+// then calls next.
 func (c *client) forgets(next func(types.UID, string)) func(types.UID, string) {
 	return func(parent types.UID, part string) {
 		c.answers.Forget(parent, part)
@@ -354,7 +364,7 @@ func (c *client) forgets(next func(types.UID, string)) func(types.UID, string) {
 	}
 }
 
-// invalid marks an error in an answer's content, as opposed to a failed call.
+// invalid marks an error as one of the answer's content, so that it does not count as a failed call.
 type invalid struct{ error }
 
 func (i *invalid) Unwrap() error { return i.error }

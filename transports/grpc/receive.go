@@ -15,17 +15,18 @@ import (
 )
 
 const (
-	// minReserveBytes is the minimum reservation before the size of an answer is known.
+	// minReserveBytes is how much is reserved at least while the size of an answer is not known.
 	minReserveBytes = 256 << 10
 	// growthFactor multiplies the reservation if an answer is larger.
 	growthFactor = 8
 )
 
-// receive makes a call and returns the undecoded response with its memory lease. gRPC reads a
-// message as a whole, and reveals its size only then. Therefore receive reserves memory for an
-// expected size when an answer begins. A larger one is rejected by its announced size, and the call
-// is repeated, because hooks are idempotent. A slow hook thus holds no memory, and a hook that
-// stalls large answers holds the memory of one.
+// receive makes a call and returns the response before it is decoded, with the lease of its memory.
+//
+// gRPC reads a message as a whole and does not tell its size before that. This is why receive
+// reserves memory for the expected size when an answer begins. gRPC rejects a larger answer by its
+// announced size, and receive makes the call again, which is possible because hooks are idempotent.
+// So a slow hook holds no memory, and a hook that stalls large answers holds the memory of only one.
 func (c *client) receive(
 	ctx context.Context,
 	method string,
@@ -72,8 +73,8 @@ func (c *client) receive(
 	}
 }
 
-// acquireLarge waits until no other large answer of the hook is being received. The caller must
-// call end after receiving.
+// acquireLarge waits until no other large answer of the hook is being received. The caller must call
+// end when it has received its own.
 func (c *client) acquireLarge(ctx context.Context, size int64) (end func(), err error) {
 	if size <= minReserveBytes || c.memory == nil {
 		return func() {}, nil
@@ -86,8 +87,8 @@ func (c *client) acquireLarge(ctx context.Context, size int64) (end func(), err 
 	}
 }
 
-// reply receives a response. begins is called before it is read, end after it. An error of begins
-// ends the call.
+// reply receives a response. It calls begins before it reads the response, and end after that. An
+// error of begins ends the call.
 type reply struct {
 	*codec.Parts
 	begins func() (end func(), err error)
@@ -121,21 +122,20 @@ func (r *reply) call(
 	return stream.RecvMsg(r.Parts)
 }
 
-// recordSize updates the expected size. It follows large answers immediately, and small ones
-// slowly.
+// recordSize updates the expected size: at once after a larger answer, slowly after smaller ones.
 func (c *client) recordSize(size int64) {
 	before := c.expected.Load()
 	c.expected.Store(min(MaxMessageBytes, max(2*size, before-before/16)))
 }
 
-// oversized reports whether gRPC rejected a message for its size.
+// oversized reports whether gRPC has rejected a message because of its size.
 func oversized(err error) bool {
 	s := status.Convert(err)
 	return s.Code() == codes.ResourceExhausted && strings.Contains(s.Message(), "larger than max")
 }
 
-// decodeError returns the error for a response that cannot be decoded: memory is exhausted, or it
-// is invalid.
+// decodeError returns the port's error for a response that cannot be decoded, because it is invalid
+// or because there is no memory for it.
 func (c *client) decodeError(err error) error {
 	if failure := codec.Unaffordable(c.name, err); failure != nil {
 		return failure

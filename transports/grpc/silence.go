@@ -13,27 +13,26 @@ import (
 )
 
 const (
-	// probeInterval is the time without messages, while an answer is due, after which a connection
-	// is probed; probeTimeout bounds the probe. gRPC's pings are not suitable: servers with default
-	// settings accept one in 5 minutes.
+	// probeInterval is how long a connection may carry no message while an answer is due. It is then
+	// probed, which may take probeTimeout. gRPC's own pings cannot be used for this: a server with
+	// default settings accepts one in 5 minutes.
 	probeInterval = 2 * time.Second
 	probeTimeout  = 4 * time.Second
-	// probeCalls is the number of calls in a probe. They are spread over the connections to several
-	// addresses.
+	// probeCalls is how many calls a probe makes. They are balanced over the addresses of the hook.
 	probeCalls = 4
-	// probeService exists nowhere. A server rejects its calls without a handler, which proves that
-	// the connection works.
+	// probeService is a service that no server has. A server rejects its calls at once, which proves
+	// that the connection works.
 	probeService = "hookloop.stream.v1.NoService"
 )
 
-// errSilent ends calls on a dead connection that has not been closed.
+// errSilent ends the calls on a connection that is dead but not closed.
 var errSilent = status.Errorf(
 	codes.Unavailable,
 	"the connection has fallen silent: it carries nothing, not even the refusal of an unknown method, for %s",
 	probeTimeout,
 )
 
-// responds reports whether each server of a connection responds, or is known to be gone. Any status
+// responds reports whether each server of a connection responds or is known to be gone. Every status
 // is a response.
 func responds(ctx context.Context, connection *grpc.ClientConn, calls int) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
@@ -58,7 +57,7 @@ func responds(ctx context.Context, connection *grpc.ClientConn, calls int) bool 
 	return true
 }
 
-// reach reports whether a server responds to a probe. Any status of its own is a response.
+// reach returns nil if a server responds to a probe. Every status of its own is a response.
 func (l *connections) reach(ctx context.Context) error {
 	err := l.get().Invoke(ctx, "/"+probeService+"/Probe", &emptypb.Empty{}, &emptypb.Empty{})
 	switch status.Code(err) {
@@ -69,8 +68,8 @@ func (l *connections) reach(ctx context.Context) error {
 	}
 }
 
-// connections are the connections for a hook's unary calls. They are replaced if one of them is
-// dead, and when the client certificate changes. It is safe for concurrent use.
+// connections holds the connections for the unary calls of a hook. It replaces them when one of them
+// is dead and when the client certificate changes. It is safe for concurrent use.
 type connections struct {
 	dial func() (*grpc.ClientConn, error)
 
@@ -101,7 +100,7 @@ func (l *connections) get() *grpc.ClientConn {
 	return l.current
 }
 
-// watch probes connections periodically until ctx, a call's context, ends.
+// watch probes the connections again and again until ctx, the context of a call, ends.
 func (l *connections) watch(ctx context.Context, connection *grpc.ClientConn) {
 	timer := time.NewTicker(probeInterval)
 	defer timer.Stop()
@@ -133,7 +132,8 @@ func (l *connections) probe(connection *grpc.ClientConn) {
 	})
 }
 
-// replace closes connections, with their calls, and opens others, unless that has been done.
+// replace closes the given connections, which ends their calls, and opens others. It does nothing if
+// they have been replaced already.
 func (l *connections) replace(old *grpc.ClientConn) {
 	next, err := l.dial()
 	if err != nil {
@@ -188,8 +188,7 @@ func (l *connections) invoke(
 	}
 }
 
-// detectSilence ends a stream that carries no message although answers are due. It runs until ctx
-// ends.
+// detectSilence ends a stream that carries no message while answers are due. It returns when ctx ends.
 func (l *link) detectSilence(
 	ctx context.Context, connection *grpc.ClientConn, watch *countingConn, end context.CancelCauseFunc,
 ) {

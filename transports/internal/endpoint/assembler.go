@@ -15,8 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// assembler assembles a Material. It reads each object once, so that a certificate and its key, or
-// a user and a password, have the same version.
+// assembler makes a Material from the objects of the cluster. It reads each object only once, so that
+// a certificate and its key, or a user and a password, are of the same version.
 type assembler struct {
 	security *Security
 	at       string
@@ -25,7 +25,7 @@ type assembler struct {
 	sources  map[string]*hook.Source
 }
 
-// lookupError reports that an object could not be read. Its existence and contents are unknown.
+// lookupError means that an object could not be read, so that nobody knows whether it exists.
 type lookupError struct{ error }
 
 func (e *lookupError) Unwrap() error { return e.error }

@@ -10,40 +10,42 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// AllowedHostsAnnotation on a Secret lists hosts, in addition to Services in its own namespace, to
-// which hooks may send its values: "hooks.example.com, other.example.com:8443".
+// AllowedHostsAnnotation is set on a Secret by its owner. It lists the hosts to which the values of
+// the Secret may be sent, besides the Services of its own namespace:
+// "hooks.example.com, other.example.com:8443".
 const AllowedHostsAnnotation = "hookloop.dev/allowed-hosts"
 
-// DefaultClusterDomain is the default domain of Services.
+// DefaultClusterDomain is the domain of a cluster's Services, unless it is configured otherwise.
 const DefaultClusterDomain = "cluster.local"
 
 // anyNamespace in Policy.Unrestricted means all namespaces.
 const anyNamespace = "*"
 
-// Policy restricts the destinations of Secrets' values. Without it, anyone who may create a
-// controller could send any Secret to an address of their choice. The zero value is the rule
-// without exceptions.
+// Policy restricts where the values of Secrets may be sent. Without it, everyone who may create a
+// controller could have any Secret sent to an address of their choice. The zero value applies the
+// rules of [Destination] and makes no exception.
 type Policy struct {
 	// ClusterDomain is the domain of Services; empty means DefaultClusterDomain.
 	ClusterDomain string
-	// Unrestricted are the namespaces with Secrets that may be sent anywhere, as in Metacontroller;
-	// "*" means all.
+	// Unrestricted lists namespaces with Secrets that may be sent anywhere, as in Metacontroller; "*"
+	// means all namespaces.
 	Unrestricted []string
 }
 
-// Destination is the address of a hook.
+// Destination is where a hook is, and thus where the values of its Secrets would be sent. A value may
+// go to a Service in the Secret's own namespace, or to a host that the Secret's annotation allows
+// (see [AllowedHostsAnnotation]), over TLS or on loopback.
 type Destination struct {
-	// Hosts are its addresses as host:port. All of them must be allowed.
+	// Hosts are the addresses of the hook as host:port. All of them must be allowed.
 	Hosts []string
-	// Plain means without TLS.
+	// Plain is set if the hook is called without TLS.
 	Plain bool
 	Policy
 }
 
-// allows reports whether values of a Secret with the given annotation may be sent to the
-// destination. It must be a Service in the Secret's namespace, or hosts in the annotation over TLS
-// or on loopback. An unrestricted namespace allows all destinations. The engine's own namespace has
-// no special rule.
+// allows reports whether the values of a Secret, which is in a namespace and has an annotation, may be
+// sent to the destination. All destinations are allowed from an unrestricted namespace. The
+// namespace of the engine is like any other.
 func (d Destination) allows(namespace, annotation string) bool {
 	if d.unrestricted(namespace) {
 		return true
@@ -58,8 +60,8 @@ func (d Destination) allows(namespace, annotation string) bool {
 	return len(d.Hosts) > 0
 }
 
-// refusal returns the error for a Secret that may not be sent there. It does not disclose whether
-// the Secret exists.
+// refusal returns the error for a Secret that may not be sent to the destination. It does not tell
+// whether the Secret exists.
 func (d Destination) refusal(at, field string, from Reference) error {
 	how := "over TLS"
 	if d.Plain {
@@ -126,10 +128,11 @@ func (p Policy) service(host string) *service {
 	return &service{labels[len(labels)-1], strings.Join(labels, ".") + ".svc." + p.domain() + "."}
 }
 
-// Resolved returns the name to resolve for a host. For a Service in the namespace of a Secret that
-// is sent to it, this is the full name, so that no search path and no public domain (a namespace
-// may have the name of one, such as dev or com) applies; direct is then true. Otherwise it is the
-// host itself. direct also forbids a proxy, which would resolve the name on its own.
+// Resolved returns the name that should be resolved to reach a host. This is the full name of a
+// Service if a Secret of the Service's namespace is sent to it: a search path, or a public domain
+// with the same name as the namespace (such as dev or com), must not lead elsewhere. direct is then
+// true, and no proxy may be used, because it would resolve the name itself. For any other host, it is
+// the host.
 func (s *Security) Resolved(p Policy, host string) (resolved string, direct bool) {
 	found := p.service(host)
 	if found == nil {
@@ -144,7 +147,7 @@ func (s *Security) Resolved(p Policy, host string) (resolved string, direct bool
 	return host, false
 }
 
-// SendsSecrets reports whether the hook receives values of Secrets.
+// SendsSecrets reports whether the hook is sent the value of any Secret.
 func (s *Security) SendsSecrets() bool { return len(s.secrets()) > 0 }
 
 // secrets returns the Secrets with values that the hook receives.

@@ -1,9 +1,13 @@
-// Package endpoint has the common parts of dialling a hook: the timeout, CAs and credentials,
-// forbidden addresses, and excerpts of a hook's texts.
+// Package endpoint holds what the transports share to reach a hook over a network: timeouts,
+// certificates and credentials, and the rules for where a hook may be.
 //
-// It implements no protocol and opens no connection. Its data comes from the controller's spec, and
-// from Secrets and ConfigMaps through a lookup function. Everything in it is safe for concurrent
-// use; table tests cover it.
+//   - [Choose] and [NewKeyring] turn the credentials of a spec into a TLS configuration and a header.
+//     [Keyring.Current] returns them before each call, and [Keyring.Renew] after a refused one.
+//   - [Policy] and [Destination] decide where the value of a Secret may be sent.
+//   - [Guard] refuses addresses at which clouds serve credentials, and [Sockets] unix sockets outside
+//     of the folders that the operator names.
+//
+// Everything here is safe for concurrent use.
 package endpoint
 
 import (
@@ -11,13 +15,14 @@ import (
 	"time"
 )
 
-// DefaultTimeout is the timeout of a call if the spec sets none, or one that is not positive.
+// DefaultTimeout is how long a call may take if the spec sets no timeout, or one that is not
+// positive.
 const DefaultTimeout = 10 * time.Second
 
 // MaxRetryAfter bounds the delay that a hook requests. It equals the longest backoff.
 const MaxRetryAfter = 1000 * time.Second
 
-// Timeout parses the field timeout, a Go duration.
+// Timeout parses the field timeout, a Go duration such as 10s. The error names the field.
 func Timeout(text string) (time.Duration, error) {
 	if text == "" {
 		return DefaultTimeout, nil

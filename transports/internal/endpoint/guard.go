@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// metadata are addresses at which clouds serve credentials, in addition to link-local ones.
+// metadata lists the addresses at which clouds serve credentials, besides the link-local ones.
 var metadata = []netip.Addr{
 	netip.MustParseAddr("100.100.100.200"),    // Alibaba Cloud
 	netip.MustParseAddr("168.63.129.16"),      // Azure, the wire server
@@ -20,8 +20,8 @@ var metadata = []netip.Addr{
 	netip.MustParseAddr("fd00:a9fe:a9fe::1"),  // Akamai
 }
 
-// Guard is a net.Dialer's Control function. It refuses link-local and metadata addresses after name
-// resolution.
+// Guard refuses to connect to link-local addresses, and to those at which clouds serve credentials.
+// Use it as the Control function of a [net.Dialer], which calls it after a name has been resolved.
 func Guard(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -30,8 +30,9 @@ func Guard(_, address string, _ syscall.RawConn) error {
 	return Refuse(at.Addr())
 }
 
-// Refuse is Guard for an address that another component dials. An address that a translator or
-// tunnel maps to a forbidden one is refused, too.
+// Refuse returns an error for an address that [Guard] would refuse. Use it for an address that
+// something else dials, such as a proxy. It also refuses an IPv6 address that a translator or a tunnel
+// maps to a forbidden IPv4 address.
 func Refuse(ip netip.Addr) error {
 	ip = ip.Unmap().WithZone("")
 	if slices.ContainsFunc(append(embedded(ip), ip), forbidden) {
@@ -44,8 +45,8 @@ func forbidden(ip netip.Addr) bool {
 	return ip.IsLinkLocalUnicast() || ip.IsLinkLocalMulticast() || slices.Contains(metadata, ip)
 }
 
-// embedding is a prefix of IPv6 addresses that contain an IPv4 address, and the positions of its
-// bytes.
+// embedding describes IPv6 addresses that contain an IPv4 address: their prefix, and the positions of
+// the four bytes.
 type embedding struct {
 	prefix   netip.Prefix
 	at       [4]int

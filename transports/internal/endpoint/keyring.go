@@ -15,23 +15,22 @@ import (
 )
 
 const (
-	// Lifetime is the time for which the contents of a Secret or ConfigMap are used before they are
-	// read again.
+	// Lifetime is how long the contents of a Secret or ConfigMap are used before they are read again.
 	Lifetime = 60 * time.Second
-	// minRenewInterval is the minimum interval between two reads that refused calls cause.
+	// minRenewInterval is how much time must pass between two reads that refused calls cause.
 	minRenewInterval = 5 * time.Second
-	// faultTTL is the time for which a failure is cached, so that a thousand parents' calls do not
+	// faultTTL is how long a failure is cached, so that questions about a thousand parents do not
 	// cause a thousand reads.
 	faultTTL = time.Second
 )
 
-// Material is the TLS configuration and credentials of a call.
+// Material holds the TLS configuration and the credentials for a call.
 type Material struct {
-	// TLS is the client's configuration; the caller must not modify it.
+	// TLS is the configuration of the client. The caller must not change it.
 	TLS *tls.Config
-	// Header is the value of the header Authorization; may be empty.
+	// Header is the value of the header Authorization. It may be empty.
 	Header string
-	// ID is a digest of the contents.
+	// ID is a hash of the contents: two materials with the same ID are interchangeable.
 	ID [sha256.Size]byte
 }
 
@@ -42,9 +41,10 @@ func (m *Material) SameClient(other *Material) bool {
 	})
 }
 
-// Keyring resolves a Security. It reads Secrets and ConfigMaps on demand, caches them for Lifetime,
-// and reads again after a refused call, so that rotations need no restart. It is safe for
-// concurrent use.
+// Keyring reads the certificates and credentials that a [Security] names. Call [Keyring.Current]
+// before each call of the hook, and [Keyring.Renew] when the hook has refused one: it reads Secrets
+// and ConfigMaps again, so that a rotation needs no restart. In between they are cached for
+// [Lifetime]. A Keyring is safe for concurrent use.
 type Keyring struct {
 	security   Security
 	at         string
@@ -60,9 +60,10 @@ type Keyring struct {
 	renewed  time.Time
 }
 
-// NewKeyring returns a Keyring. at is the prefix of field names in messages; serverName is the
-// required name in the server's certificate, empty for the address's; to is the destination of
-// Secrets' values. The error covers the spec's own values; references are read later.
+// NewKeyring returns a Keyring. Messages put at before the names of fields (see [Choose]). The
+// certificate of the server must have serverName; if that is empty, it must have the name in the
+// address. to is where the values of Secrets would be sent. The error is about values in the spec
+// itself; what the spec refers to is read later.
 func NewKeyring(s Security, at, serverName string, to Destination, settings hook.Config) (*Keyring, error) {
 	k := &Keyring{security: s, at: at, serverName: serverName, to: to, lookup: settings.Lookup, clock: settings.Clock}
 	if k.clock == nil {
@@ -82,9 +83,9 @@ func (k *Keyring) hasReferences() bool {
 	return bundle || s.ClientTLS != nil || s.Authorization != nil || s.BasicAuth != nil
 }
 
-// Current returns the current material. The error names the field, the object and the key, and
-// never a value. If an object cannot be read, the last values remain valid; if an object or key is
-// missing or invalid, they do not.
+// Current returns the material to use now. The error names the field, the object and the key, and
+// never a value. The last values stay valid while an object cannot be read, for example because the
+// API server is down. They do not if the object or the key is missing, or the value is invalid.
 func (k *Keyring) Current(ctx context.Context) (*Material, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -98,8 +99,9 @@ func (k *Keyring) Current(ctx context.Context) (*Material, error) {
 	return k.load(ctx)
 }
 
-// Renew reads again after a refused call, unless another call did so recently or since used was
-// current. It reports whether the material now differs from used.
+// Renew should be called after the hook has refused a call that used the given material. It reads
+// everything again, unless another call has just done so, and reports whether the material now is
+// another one. If it is, the call should be repeated.
 func (k *Keyring) Renew(ctx context.Context, used *Material) (bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -114,7 +116,7 @@ func (k *Keyring) Renew(ctx context.Context, used *Material) (bool, error) {
 	return err == nil && current.ID != used.ID, err
 }
 
-// load reads all values and caches them, or the failure.
+// load reads all values. It caches them, or the failure.
 func (k *Keyring) load(ctx context.Context) (*Material, error) {
 	m, err := k.assemble(ctx)
 	var lookup *lookupError

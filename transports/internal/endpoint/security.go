@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Security is a hook's trust and credentials: the fields caBundle, clientTLS, authorization and
-// basicAuth of a hook or of an entry of endpointConfigs (compatibility: Webhook, endpointConfigs).
+// Security says whom to trust and how to authenticate: it has the fields caBundle, clientTLS,
+// authorization and basicAuth of a hook, or of an entry of endpointConfigs.
 type Security struct {
 	CABundle      *CABundle      `json:"caBundle"`
 	ClientTLS     *ClientTLS     `json:"clientTLS"`
@@ -23,7 +23,8 @@ type Reference struct {
 	Key       string `json:"key"`
 }
 
-// CABundle is the CA certificates to trust instead of the system's. Exactly one field is set.
+// CABundle holds the CA certificates to trust instead of the system's. Exactly one of its fields
+// should be set.
 type CABundle struct {
 	Inline       string     `json:"inline"`
 	SecretRef    *Reference `json:"secretRef"`
@@ -53,9 +54,10 @@ type BasicAuth struct {
 // empty reports whether no field is set.
 func (s *Security) empty() bool { return *s == Security{} }
 
-// Choose returns the Security of a hook at host (with its port): its own fields, or if it has none,
-// the first entry of endpointConfigs for the host. Entries are not merged. at is the path of the
-// chosen entry for messages, and empty for the hook's own fields.
+// Choose returns the Security to use for a hook at a host. These are the hook's own fields if any of
+// them is set, and otherwise the first entry of endpointConfigs for the host; the two are never
+// merged. host may lack a port, which is then defaultPort. at is the path of the chosen entry, which
+// messages should put before the name of a field; it is empty for the hook's own fields.
 func Choose(
 	own Security,
 	endpointConfigs json.RawMessage,
@@ -79,7 +81,7 @@ func Choose(
 	return own, "", nil
 }
 
-// withPort returns a host in lower case with its port or the default port.
+// withPort returns a host in lower case, with the default port if it has none.
 func withPort(host, defaultPort string) string {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {
