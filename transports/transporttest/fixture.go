@@ -104,11 +104,25 @@ func question(t *testing.T, kind hook.ControllerKind, op hook.Op, parent string)
 	return q
 }
 
+// config is what the engine gives to an opener.
+func config(op hook.Op, field json.RawMessage) hook.Config {
+	return hook.Config{
+		ControllerKind: "CompositeController", ControllerName: "hello", Op: op, Version: "v2", Field: field,
+	}
+}
+
 // open opens the field's hook for an operation; it is closed when the test ends.
 func (h *Harness) open(t *testing.T, op hook.Op, field json.RawMessage) hook.Hook {
 	t.Helper()
-	opened, err := h.Open(
-		hook.Config{ControllerKind: "CompositeController", ControllerName: "hello", Op: op, Version: "v2", Field: field})
+	return h.openWith(t, op, field, nil)
+}
+
+// openWith is like open, with a memory budget.
+func (h *Harness) openWith(t *testing.T, op hook.Op, field json.RawMessage, m hook.Memory) hook.Hook {
+	t.Helper()
+	c := config(op, field)
+	c.Memory = m
+	opened, err := h.Open(c)
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}

@@ -1,10 +1,26 @@
-// Package transporttest holds one suite that every transport must pass, so that a hook has the same
-// meaning over each of them.
+// Package transporttest has the suite of tests that every transport should pass, so that a hook has
+// the same meaning over each of them.
 //
-// A transport's tests give the suite a Harness: its Opener, and a function that serves a hook with
-// the behavior of a case. The suite then asks real questions over real connections, for any
-// protocol. The transport's own tests are beside it. Cases run one after the other; each has a hook
-// of its own.
+// Give [Run] a [Harness]: the transport's opener, and a function that serves a hook which behaves as
+// the suite wants. The suite then asks real questions over real connections:
+//
+//	func TestTransport(t *testing.T) {
+//		transporttest.Run(t, transporttest.Harness{
+//			Open: tcp.Open,
+//			Serve: func(t *testing.T, timeout string, behave transporttest.Behavior) json.RawMessage {
+//				address := serve(t, behave) // until the test ends
+//				return json.RawMessage(fmt.Sprintf(`{"address":%q,"timeout":%q}`, address, timeout))
+//			},
+//			Nowhere: func(t *testing.T) json.RawMessage {
+//				return json.RawMessage(fmt.Sprintf(`{"address":%q}`, transporttest.ClosedAddress(t)))
+//			},
+//			Wrong:    map[string]json.RawMessage{"no address": json.RawMessage(`{}`)},
+//			Reserves: true,
+//		})
+//	}
+//
+// If the transport carries the messages of the gRPC contract, let [Register] register the services
+// of a hook with a [Behavior]. Cases run one after the other; each has a hook of its own.
 package transporttest
 
 import (
@@ -28,6 +44,11 @@ type Harness struct {
 	// Nowhere returns a field with a hook that does not run. It is nil if the transport has no such
 	// field.
 	Nowhere func(t *testing.T) (field json.RawMessage)
+	// Wrong are fields that Open must refuse, by what is wrong with them.
+	Wrong map[string]json.RawMessage
+	// Reserves reports that the transport reserves the memory of answers by hook.Config.Reserve. It
+	// should be true for each transport outside of Hookloop.
+	Reserves bool
 	// Lacks are the faults that a hook cannot have, or cannot report, over this transport.
 	Lacks []Fault
 }
@@ -117,4 +138,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("a hook that says nothing times out", h.timesOut)
 	t.Run("the caller's cancellation ends the call", h.cancelled)
 	t.Run("concurrent questions get their own answers", h.concurrent)
+	t.Run("a wrong field is refused when the hook is opened", h.refusesFields)
+	t.Run("the memory of an answer is counted", h.countsMemory)
+	t.Run("a hook can be closed during a question", h.closes)
 }
