@@ -49,8 +49,9 @@ type Config struct {
 	// controller (spec.hooks.sync.inproc.name).
 	Hooks map[string]Hook
 
-	// Transports are further transports, by the name in the spec of a hook
-	// (spec.hooks.sync.transport.name).
+	// Transports are transports that this program adds to Hookloop's own, by the name with which a
+	// hook selects one (spec.hooks.sync.transport.name: nats). A name has at most 63 lower case
+	// letters, digits and hyphens. Package transports shows how to write one.
 	Transports hook.Openers
 
 	// Declared has the declared controllers of this process. It takes the place of those in the

@@ -27,7 +27,7 @@ type Actor[T Object] interface {
 	Finalize(ctx Context[T]) (done bool, err error)
 }
 
-// Action is a step towards the desired state.
+// Action is one step towards the desired state. Use [Do] to make one.
 type Action[T Object] struct {
 	// Name is the name of the span, the reason of the Event and the label of the metric, such as
 	// "CreateService": a letter, then letters, digits and "_", at most 100 in all.
@@ -39,14 +39,15 @@ type Action[T Object] struct {
 	Run func(ctx Context[T]) error
 }
 
-// Do returns an Action.
+// Do returns an [Action] that calls run.
 func Do[T Object](name string, run func(ctx Context[T]) error) *Action[T] {
 	return &Action[T]{Name: name, Run: run}
 }
 
-// Context is the context of one call of an Actor. It is a controller.Reader, and it writes: by the
-// functions of this package (Create, CreateOrUpdate, …) or by those of controller.Runtime. It must
-// not be used after the call.
+// Context is passed to each call of an [Actor]. Use it as the Reader of package controller
+// (controller.Get, controller.List), and write with the functions of this package ([Create],
+// [CreateOrUpdate], …) or with the methods of [controller.Runtime]. It must not be used after the
+// call has returned.
 type Context[T Object] struct {
 	context.Context
 	*controller.Runtime
@@ -57,8 +58,9 @@ type Context[T Object] struct {
 	run *run[T]
 }
 
-// RequeueAfter has the object reconciled again after a time, without an event. The shortest time of
-// one reconcile counts. It is for state outside of Kubernetes, which no watch shows.
+// RequeueAfter reconciles the object again after a time, even if nothing has changed. If it is called
+// several times in one reconcile, the shortest time counts. Use it for state outside of Kubernetes,
+// which no watch can see.
 func (c Context[T]) RequeueAfter(after time.Duration) {
 	after = max(after, time.Millisecond)
 	if c.run.requeueAfter == 0 || after < c.run.requeueAfter {
@@ -66,8 +68,8 @@ func (c Context[T]) RequeueAfter(after time.Duration) {
 	}
 }
 
-// Dependencies returns a copy of Target, in which the objects that it passes to Require are
-// populated with metadata, spec and status. A dependency that does not exist stays as it is.
+// Dependencies returns a copy of Target in which the objects that Target passes to [Require] have
+// their metadata, spec and status. A dependency that does not exist is left as it is.
 //
-// It is for types with a field for each dependency, which has only a name in the API server.
+// Use it for types that have a field for each dependency, where the API server stores only a name.
 func (c Context[T]) Dependencies() (T, error) { return c.run.populated() }

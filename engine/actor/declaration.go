@@ -14,16 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// FinalizerPrefix is the beginning of the finalizer that an actor puts on its objects; the actor's
-// name follows.
+// FinalizerPrefix and the name of the actor make up the finalizer that an actor adds to its objects.
 const FinalizerPrefix = "hookloop.dev/actor-"
 
 // DefaultActions is the default of Declaration.Actions.
 const DefaultActions = 20
 
-// Declaration is a declared actor, for server.Config.Controllers. All methods return the
-// Declaration itself, so that a declaration is one expression. Faults of a declaration are reported
-// together when the process starts.
+// Declaration declares an actor. Use [New] to make one and pass it to server.Config.Controllers. Each
+// method returns the Declaration, so that calls can be chained. When the process starts it reports
+// all faults of a declaration at once.
 type Declaration[T Object] struct {
 	name         string
 	actor        Actor[T]
@@ -37,53 +36,54 @@ type Declaration[T Object] struct {
 	configure    []func(*controller.Controller[T])
 }
 
-// New declares an actor for objects of a Go type. The name identifies it in logs, metrics, traces
-// and in its finalizer: lower-case letters, digits, "-" and ".".
+// New declares an actor for objects of a Go type, which the scheme of the process must have. The name
+// is used in logs, metrics, traces and in the finalizer. It must be unique in the process and have at
+// most 42 lower-case letters, digits, "-" and ".".
 func New[T Object](name string, a Actor[T]) *Declaration[T] {
 	return &Declaration[T]{
 		name: name, actor: a, of: TypeOf[T](), dependencies: declaredDependencies[T], actions: DefaultActions,
 	}
 }
 
-// Name returns the name.
+// Name returns the name that was passed to New.
 func (d *Declaration[T]) Name() string { return d.name }
 
-// Owns declares the types of the children, which the actor creates, reads and cleans up.
+// Owns declares the types of the children that the actor creates, reads and cleans up.
 func (d *Declaration[T]) Owns(types ...Type) *Declaration[T] {
 	d.owns = append(d.owns, types...)
 	return d
 }
 
-// DependsOn declares types of dependencies. The types that the zero value's Dependencies name need
-// no declaration.
+// DependsOn declares types that objects may depend on. It is needed only for types that the
+// Dependencies of a zero value do not name.
 func (d *Declaration[T]) DependsOn(types ...Type) *Declaration[T] {
 	d.dependsOn = append(d.dependsOn, types...)
 	return d
 }
 
-// Dependencies declares the dependencies of objects with a type that does not implement Dependent.
-// The rules of Dependent hold for the function.
+// Dependencies sets the function that returns an object's dependencies, for a type that does not
+// implement [Dependent]. The function must follow the rules of Dependent.
 func (d *Declaration[T]) Dependencies(of func(T) []Dependency) *Declaration[T] {
 	d.dependencies = of
 	return d
 }
 
-// Actions sets the largest number of actions in one reconcile of an object. If there are more, the
-// object goes back into the queue, so that other objects get their turn.
+// Actions sets how many actions one reconcile may run; the default is [DefaultActions]. An object that
+// needs more goes back into the queue, so that other objects are not kept waiting.
 func (d *Declaration[T]) Actions(n int) *Declaration[T] {
 	d.actions = n
 	return d
 }
 
-// WithoutTraces keeps the trace context out of the children's annotations. A change of an object
-// and the work on its children are separate traces then.
+// WithoutTraces does not write the trace context into annotations of the children. The change of an
+// object and the work on its children are then separate traces.
 func (d *Declaration[T]) WithoutTraces() *Declaration[T] {
 	d.untraced = true
 	return d
 }
 
-// Controller changes the controller below the actor: its number of workers, resync period, further
-// watched types, sources, indexes, restrictions. It must not declare a reconciler.
+// Controller configures the controller that runs the actor: its workers, resync period, further
+// watched types, sources, indexes and restrictions. configure must not set a reconciler.
 func (d *Declaration[T]) Controller(configure func(*controller.Controller[T])) *Declaration[T] {
 	d.configure = append(d.configure, configure)
 	return d

@@ -25,9 +25,10 @@ type declared[T Object] struct{ *Controller[T] }
 // Declared implements [Declared].
 func (c *Controller[T]) Declared() host.Declared { return declared[T]{c} }
 
-// Controller is the declaration of a controller of objects of type T. All methods return the
-// Controller itself, so that a declaration is one expression. Faults of a declaration are reported
-// together when the process starts.
+// Controller declares a controller for objects of type T. Use [New] or [NewFor] to make one, and
+// [Controller.Reconciler] to set what it does; everything else is optional. Each method returns the
+// Controller, so that calls can be chained. When the process starts it reports all faults of a
+// declaration at once.
 type Controller[T Object] struct {
 	name       string
 	primary    Type
@@ -43,89 +44,93 @@ type Controller[T Object] struct {
 	resync     time.Duration
 }
 
-// watch is a further type.
+// watch declares a watch of a further type.
 type watch struct {
 	of      Type
 	mappers []Mapper
 }
 
-// New declares a controller of a Go type. The name identifies it in logs, metrics and traces, and
-// is its field manager.
+// New declares a controller for a Go type, which the scheme of the process must have. The name is
+// used in logs, metrics and traces, and as the field manager of writes. It must be unique in the
+// process and have at most 63 letters, digits, "-", "_" and ".".
 func New[T Object](name string) *Controller[T] {
 	return &Controller[T]{name: name, primary: TypeOf[T]()}
 }
 
-// NewFor declares a controller of a kind without a Go type.
+// NewFor declares a controller for a kind without a Go type. See [New] for the name.
 func NewFor(name string, gvk schema.GroupVersionKind) *Controller[*unstructured.Unstructured] {
 	return &Controller[*unstructured.Unstructured]{name: name, primary: TypeFor(gvk)}
 }
 
-// Name returns the name.
+// Name returns the name that was passed to New.
 func (c *Controller[T]) Name() string { return c.name }
 
-// Watch declares a further type, which the reconciler may read. Its events reconcile the keys that
-// the mappers return, and those that have read the object in its old or new state: their bound
-// references. Mappers are needed only for keys that have not been reconciled yet.
+// Watch declares a further type, which the reconciler can then read. When an object of this type
+// changes, the keys that have read it are reconciled. Use mappers for keys that cannot have read it
+// yet; see [OwnerOf] and [RefersTo].
 func (c *Controller[T]) Watch(t Type, mappers ...Mapper) *Controller[T] {
 	c.watches = append(c.watches, watch{t, mappers})
 	return c
 }
 
-// Source declares a source of keys that is no watch of Kubernetes objects.
+// Source adds keys that do not come from a watch of Kubernetes objects, for example from a [Webhook]
+// or from the gateway ([Triggers]).
 func (c *Controller[T]) Source(s Source) *Controller[T] {
 	c.sources = append(c.sources, s)
 	return c
 }
 
-// Index declares an index of T or of a watched type, for By and for mappers.
+// Index declares an index of T or of a watched type. Use it with [By] and in mappers.
 func (c *Controller[T]) Index(i AnyIndex) *Controller[T] {
 	c.indexes = append(c.indexes, i)
 	return c
 }
 
-// BoundIn declares a field, as a rule of the status, in which objects of type T have the references
-// of their last reconcile (Runtime.References). An event of a watched object also reconciles the
-// objects that have it in the field. Without BoundIn references are kept in memory, and rebuilt by
-// the first reconcile of a process.
+// BoundIn names the field of T, usually in the status, where the reconciler stores what it has read
+// ([Runtime.References]). A new process then knows from this field which objects depend on which. By
+// default these references are only kept in memory, and the first reconcile of each key finds them
+// again.
 func (c *Controller[T]) BoundIn(field func(T) []Reference) *Controller[T] {
 	c.bound = append(c.bound, RefersTo(newIndex(c.primary, "bound references", field)))
 	return c
 }
 
-// Initialize declares a function that runs once, after the caches are filled and before the first
-// reconcile. If it fails, the controller is started again after a backoff.
+// Initialize sets a function that runs after the caches are filled and before the first reconcile.
+// If it returns an error, the controller starts again after a backoff, and calls f again.
 func (c *Controller[T]) Initialize(f func(ctx context.Context, rt *Runtime) error) *Controller[T] {
 	c.initialize = f
 	return c
 }
 
-// Reconciler declares the reconciler.
+// Reconciler sets the reconciler. It is required.
 func (c *Controller[T]) Reconciler(r Reconciler[T]) *Controller[T] {
 	c.reconciler = r
 	return c
 }
 
-// Workers sets the number of reconciles at the same time; the default is the process's.
+// Workers sets how many keys are reconciled at the same time. The default is the number of workers of
+// the process (--workers).
 func (c *Controller[T]) Workers(n int) *Controller[T] {
 	c.workers = n
 	return c
 }
 
-// Resync reconciles every object once in each period, at the lowest priority. The default is never.
+// Resync reconciles every object once per period, after all other work. By default, objects are
+// reconciled only when something changes.
 func (c *Controller[T]) Resync(period time.Duration) *Controller[T] {
 	c.resync = period
 	return c
 }
 
-// Where restricts the controller to the objects that accept returns true for. All restrictions must
-// accept an object. An object that ceases to be accepted is no longer reconciled.
+// Where restricts the controller to the objects for which accept returns true. If Where and
+// WhereLabels are called several times, all of them must accept an object. An object that is no
+// longer accepted is no longer reconciled. accept must not change the object.
 func (c *Controller[T]) Where(accept func(T) bool) *Controller[T] {
 	c.where = append(c.where, accept)
 	return c
 }
 
-// WhereLabels restricts the controller to the objects with labels that the selector matches, as
-// Where does.
+// WhereLabels restricts the controller to the objects whose labels match s. See [Controller.Where].
 func (c *Controller[T]) WhereLabels(s labels.Selector) *Controller[T] {
 	c.selectors = append(c.selectors, s)
 	return c

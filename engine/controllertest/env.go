@@ -23,7 +23,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// KubeconfigVariable is the environment variable with the kubeconfig of a control plane for tests.
+// KubeconfigVariable is the environment variable that names the kubeconfig of a real control plane to
+// run tests on.
 const KubeconfigVariable = "HOOKLOOP_TEST_KUBECONFIG"
 
 var kubeconfig = flag.String("controllertest.kubeconfig", os.Getenv(KubeconfigVariable),
@@ -35,7 +36,7 @@ type Object = controller.Object
 // Key names an object within its type.
 type Key = controller.Key
 
-// TB is the part of testing.TB that an Env uses.
+// TB is the part of [testing.TB] that an [Env] uses, so that other test frameworks can provide it.
 type TB interface {
 	Helper()
 	Context() context.Context
@@ -49,7 +50,7 @@ type TB interface {
 // KeyOf returns the key of an object.
 func KeyOf(o Object) Key { return controller.KeyOf(o) }
 
-// Options configure an Env. The zero value is usable.
+// Options configures an [Env]. The zero value is ready to use.
 type Options struct {
 	// Scheme has the Go types; nil means that of client-go, with Kubernetes' own types.
 	Scheme *runtime.Scheme
@@ -68,7 +69,7 @@ type Options struct {
 	RewritePause time.Duration
 }
 
-// Env is an API server with controllers under test.
+// Env is an API server on which a test runs its controllers. Use [New] to make one.
 type Env struct {
 	t      TB
 	scheme *runtime.Scheme
@@ -88,7 +89,8 @@ type Env struct {
 	seen int
 }
 
-// New returns an Env that the end of the test closes.
+// New returns an [Env] that is closed when the test ends. It fails the test if the API server cannot
+// be made or rejects an object.
 func New(t TB, o Options) *Env {
 	t.Helper()
 	e := &Env{t: t, scheme: o.Scheme, gate: gate.New(), writes: &recorder{}, log: newTestLog(t)}
@@ -171,22 +173,23 @@ func (e *Env) start(o Options) error {
 	return nil
 }
 
-// Config returns a client configuration of the API server, for a client of the test's own.
+// Config returns a client configuration for the API server, for a test that needs its own client.
 func (e *Env) Config() *rest.Config { return rest.CopyConfig(e.config) }
 
-// InMemory reports whether the API server is in memory.
+// InMemory reports whether the API server runs in memory, and not on a real control plane.
 func (e *Env) InMemory() bool { return e.memory != nil }
 
-// Run runs controllers until the test ends, and returns when their caches are filled. A declaration
-// with a fault fails the test. Controllers that depend on each other, such as actors, must be run
-// together.
+// Run starts controllers and returns when their caches are filled. They run until the test ends. A
+// fault in a declaration fails the test. Controllers that depend on each other, as actors may, must
+// be passed in one call.
 func (e *Env) Run(controllers ...controller.Declared) {
 	e.t.Helper()
 	e.gate.Open()
 	e.run(controllers)
 }
 
-// RunPaused is Run for a test that uses Step: no key is reconciled otherwise, except by UntilQuiet.
+// RunPaused starts controllers as [Env.Run] does, but they reconcile keys only in [Env.Step] and
+// [Env.UntilQuiet].
 func (e *Env) RunPaused(controllers ...controller.Declared) {
 	e.t.Helper()
 	e.mu.Lock()

@@ -1,6 +1,17 @@
-// Package dryrun runs single syncs of a declared controller against an API server that the caller
-// gives, and checks answers of hooks by the engine's own rules. It is for commands and tests that
-// check a hook without a cluster.
+// Package dryrun runs single syncs of a declared controller without a cluster, and checks the answers
+// of hooks by the rules of the engine. Use it in commands and tests that try a hook:
+//
+//	sync, err := dryrun.New(hook.Composite, dryrun.Config{Controller: declared, Spec: spec, Parent: parent, ...})
+//	if err != nil {
+//		return err
+//	}
+//	defer sync.Close()
+//	sync.Run(ctx)
+//	return sync.Err()
+//
+// Writes go to the API server of [Config].Config, which is usually one in memory. To check one
+// answer without a sync, use [CheckAnswer]. To run a whole engine step by step, use package engine
+// with engine.Steps.
 package dryrun
 
 import (
@@ -27,30 +38,39 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// MaxItemBytes bounds one desired object.
+// MaxItemBytes is the largest size of one desired object in bytes.
 const MaxItemBytes = plan.MaxItemBytes
 
-// Lister lists the objects of a resource, and returns the resource version of the list.
+// Lister lists the objects of a resource, and returns the resource version of the list. An error
+// means that the objects are not known, and fails the sync.
 type Lister func(r object.Resource) ([]*object.Object, string, error)
 
-// Config configure a Sync.
+// Config configures a [Sync]. MapKey, Namespaces and Inputs are for MapControllers only; all other
+// fields are required.
 type Config struct {
 	// Controller is the declaring object; Spec is the same object, decoded and defaulted.
 	Controller *object.Object
 	Spec       v1alpha1.Controller
-	// Parent and Input are the parent, and the input of a map hook.
+	// Parent is the object to sync.
 	Parent *object.Object
+	// MapKey is the key of the input to sync. Empty syncs the parent itself.
 	MapKey string
-	// The resources.
+	// ParentResource, Children and Inputs are the resources of these objects; Namespaces is the
+	// resource of namespaces.
 	ParentResource, Namespaces object.Resource
 	Children, Inputs           []object.Resource
-	Custom                     func(object.Resource) bool
-	Config                     *rest.Config
-	Hooks                      map[hook.Op]*hook.Opened
-	List                       Lister
+	// Custom reports whether a resource is defined by a CRD.
+	Custom func(object.Resource) bool
+	// Config is the client configuration for writes.
+	Config *rest.Config
+	// Hooks are the open hooks. The caller closes them after the Sync.
+	Hooks map[hook.Op]*hook.Opened
+	// List returns what the sync sees.
+	List Lister
 }
 
-// Sync runs the syncs of one parent, or of one of its inputs.
+// Sync runs syncs of one parent, or of one of its inputs. Use [New] to make one. It must not be used by
+// several goroutines at the same time.
 type Sync struct {
 	pipeline *pipeline.Pipeline
 	key      hook.Key
@@ -58,7 +78,8 @@ type Sync struct {
 	outcome  pipeline.Outcome
 }
 
-// New returns a Sync.
+// New returns a [Sync] that remembers earlier answers as a controller does. It returns an error if
+// the spec is invalid. Call Close when it is no longer used.
 func New(kind hook.ControllerKind, s Config) (*Sync, error) {
 	tracer := noop.NewTracerProvider().Tracer("")
 	y := &Sync{key: hook.ParentKey(s.Parent.Ref()), list: s.List}
@@ -87,7 +108,7 @@ func New(kind hook.ControllerKind, s Config) (*Sync, error) {
 	return y, nil
 }
 
-// Run runs one sync. Err returns its fault.
+// Run runs one sync. Call [Sync.Err] for its error.
 func (y *Sync) Run(ctx context.Context) {
 	if y.key.Part != "" { // the parent's own key adds the finalizer that parts wait for
 		_, _ = y.pipeline.Reconcile(ctx, queue.Item[hook.Key]{Key: hook.ParentKey(y.key.Parent)})
@@ -95,10 +116,10 @@ func (y *Sync) Run(ctx context.Context) {
 	_, _ = y.pipeline.Reconcile(ctx, queue.Item[hook.Key]{Key: y.key})
 }
 
-// Err returns the fault of the last sync.
+// Err returns the error of the last sync, or nil.
 func (y *Sync) Err() error { return y.outcome.Err }
 
-// Close ends the syncs.
+// Close frees the memory of the syncs.
 func (y *Sync) Close() { y.pipeline.Close() }
 
 // View implements view.Reader.
@@ -127,7 +148,8 @@ func (y *Sync) Warning(context.Context, *object.Object, string, string) {}
 // WarningUnlogged implements pipeline.Events.
 func (y *Sync) WarningUnlogged(*object.Object, string, string) {}
 
-// CheckAnswer returns the error with which the engine rejects an answer.
+// CheckAnswer returns the error with which the engine would reject an answer to q, or nil. children
+// are the declared child resources, and selector is the parent's selector for them.
 func CheckAnswer(q *hook.Question, a *hook.Answer, children []object.Resource, selector labels.Selector) error {
 	if fatal := a.Fatal(); fatal != nil {
 		return fmt.Errorf("a fatal result: %s: %s", fatal.Reason, fatal.Message)
@@ -146,16 +168,16 @@ func CheckAnswer(q *hook.Question, a *hook.Answer, children []object.Resource, s
 	return errors.Join(err, plan.CheckMetadata(a.Labels, a.Annotations))
 }
 
-// Equal reports whether two JSON values are equal for the engine.
+// Equal reports whether the engine treats two JSON values as equal, so that it would not write.
 func Equal(a, b any) bool { return merge.Equal(a, b) }
 
-// Differences calls f for each difference of two JSON objects.
+// Differences calls f for each path at which two JSON objects differ.
 func Differences(a, b map[string]any, f func(path string, before, after any)) {
 	merge.Differences(a, b, f)
 }
 
-// Overlay returns an object with the fields of another one.
+// Overlay returns base with the fields of over. It changes neither of them.
 func Overlay(base, over map[string]any) map[string]any { return merge.Overlay(base, over) }
 
-// Strip removes the fields that only the API server sets.
+// Strip removes the fields of o that only the API server may set.
 func Strip(o map[string]any) { merge.Strip(o) }
