@@ -54,6 +54,15 @@ func newGRPCClient(host string, timeout time.Duration, m *material) *grpcClient 
 	return c
 }
 
+// newSocketClient returns a client of the hook at a unix socket, in plain text.
+func newSocketClient(path string, timeout time.Duration) *grpcClient {
+	c := newGRPCClient("localhost", timeout, &material{plain: true})
+	c.http.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{Timeout: timeout}).DialContext(ctx, "unix", path)
+	}
+	return c
+}
+
 func (c *grpcClient) close() { c.http.CloseIdleConnections() }
 
 // ask makes the unary call of a question.

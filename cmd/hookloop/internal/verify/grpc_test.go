@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"github.com/hookloop/hookloop/internal/protocol/grpctest"
 	sdk "github.com/hookloop/hookloop/sdk/go/hook"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -156,6 +158,25 @@ func TestGoodUnaryHook(t *testing.T) {
 				t.Errorf("notes (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestHookAtAUnixSocket verifies a hook that listens on a unix socket.
+func TestHookAtAUnixSocket(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "hook.sock")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	healthv1.RegisterHealthServer(server, health.NewServer())
+	compositev1.RegisterCompositeHookServiceServer(server,
+		&grpcHook{finalize: &compositev1.FinalizeResponse{Finalized: true}})
+	grpctest.ServeOn(t, listener, server)
+	report := verify(t, Options{Addresses: []string{"unix://" + path}})
+	if report.Faults() > 0 || report.Questions[overGRPC] < 10 {
+		t.Error(text(t, report))
 	}
 }
 

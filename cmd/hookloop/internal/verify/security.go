@@ -27,6 +27,9 @@ type Security struct {
 	ServerName string
 }
 
+// everywhere allows a hook at any unix socket: the caller has named it.
+var everywhere = transports.Sockets{"/"}
+
 // anywhere allows the credentials of the options for every address: the caller has named both.
 var anywhere = transports.SecretPolicy{Unrestricted: []string{secretNamespace}}
 

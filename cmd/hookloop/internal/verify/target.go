@@ -63,7 +63,7 @@ func (t *target) open(s *subject, mode string) (*hook.Opened, error) {
 	opener := (&webhook.Transport{Secrets: anywhere}).Open
 	if t.grpc != nil {
 		field["mode"] = mode
-		opener = (&enginegrpc.Transport{Build: "verify", Secrets: anywhere}).Open
+		opener = (&enginegrpc.Transport{Build: "verify", Secrets: anywhere, Sockets: everywhere}).Open
 	}
 	data, err := json.Marshal(field)
 	if err != nil {
@@ -182,6 +182,12 @@ func (s *subject) target(op hook.Op, address string, o Options, security *materi
 	if isURL(address) {
 		return t, s.webhook(t, o, security)
 	}
+	if path, isSocket := strings.CutPrefix(address, "unix://"); isSocket {
+		t.field = security.spec(map[string]any{"target": address, "insecure": true})
+		t.grpc = newSocketClient(path, t.timeout)
+		t.client = t.grpc
+		return t, nil
+	}
 	host, err := hostPort(address)
 	if err != nil {
 		return nil, err
@@ -223,7 +229,7 @@ func hostPort(target string) (string, error) {
 	rest := target
 	if scheme, after, found := strings.Cut(target, ":///"); found {
 		if scheme != "dns" && scheme != "passthrough" {
-			return "", usagef("--hook: got %q, expected host:port or dns:///host:port", target)
+			return "", usagef("--hook: got %q, expected host:port, dns:///host:port or unix:///path", target)
 		}
 		rest = after
 	} else if after, found := strings.CutPrefix(target, "dns:"); found {

@@ -28,7 +28,7 @@ func TestWrongOptions(t *testing.T) {
 		{"no address of sync", Options{Addresses: []string{"finalize=127.0.0.1:1"}}, "no address of sync"},
 		{"operation", Options{Addresses: []string{"observe=127.0.0.1:1"}}, `got operation "observe"`},
 		{"two addresses", Options{Addresses: []string{"a:1", "b:1"}}, "after another address"},
-		{"socket", Options{Addresses: []string{"unix:///tmp/hook"}}, "expected host:port or dns:///host:port"},
+		{"scheme", Options{Addresses: []string{"xds:///hook"}}, "expected host:port, dns:///host:port or unix:///path"},
 		{"kind", Options{Addresses: []string{"a:1"}, Kind: "operator"}, `--kind: got "operator"`},
 		{"kind of another controller", Options{Addresses: []string{"a:1"}, Kind: "decorator", Files: []string{good}},
 			"the file declares a CompositeController"},
