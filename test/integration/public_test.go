@@ -115,7 +115,9 @@ type surface struct {
 	*kit.Kit
 	t        *testing.T
 	hook     *recordingHook
-	story    strings.Builder
+	stories  map[string]*strings.Builder // by the name of their file
+	title    string                      // of the current story
+	story    *strings.Builder            // its objects
 	pokes    int
 	complete map[string]bool // paths with a complete request in the story
 }
@@ -126,7 +128,9 @@ type surface struct {
 // CRDs are files already, in manifests/crds. Run it with -update to rewrite the files.
 func TestPublicSurface(t *testing.T) {
 	k := start(t)
-	s := &surface{Kit: k, t: t, hook: newRecordingHook(t), complete: map[string]bool{}}
+	s := &surface{
+		Kit: k, t: t, hook: newRecordingHook(t), stories: map[string]*strings.Builder{}, complete: map[string]bool{},
+	}
 	spans := newSpanSink(k)
 	log := &safeBuffer{}
 	engine, labels := loggingEngine(k, log, "--tracing-endpoint="+spans.url, "--rewrite-limit=5", "--rewrite-pause=1h",
@@ -148,7 +152,7 @@ func TestPublicSurface(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "help.txt", helpTexts(t))
-	golden(t, "story.txt", s.story.String())
+	goldenFolder(t, "story", s.stories)
 	golden(t, "events.txt", s.events())
 	golden(t, "metrics.txt", metricFamilies(scrape))
 	golden(t, "log.txt", normalise(k, logLines(t, log.String())))

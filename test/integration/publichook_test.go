@@ -87,9 +87,9 @@ func readCall(r *http.Request) (hookCall, error) {
 	return hookCall{}, fmt.Errorf("the request has neither parent nor object: %s", data)
 }
 
-// text returns the request as a text. A short one leaves out the declared controller and the
+// content returns the body of the request. A short one leaves out the declared controller and the
 // parent's spec.
-func (c hookCall) text(short bool) (string, error) {
+func (c hookCall) content(short bool) map[string]any {
 	body := maps.Clone(c.body)
 	if short {
 		body["controller"] = "(as in the first request)"
@@ -101,8 +101,7 @@ func (c hookCall) text(short bool) (string, error) {
 			}
 		}
 	}
-	data, err := json.MarshalIndent(body, "", "  ")
-	return "--- " + c.path + "\n" + strings.Join(c.headers, "\n") + "\n\n" + string(data) + "\n", err
+	return body
 }
 
 // headersOf returns the names of the headers. Those that describe the body keep their values.

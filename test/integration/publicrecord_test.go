@@ -2,6 +2,7 @@ package integration
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -50,6 +51,30 @@ func golden(t *testing.T, name, text string) {
 			file,
 			diff,
 		)
+	}
+}
+
+// goldenFolder compares texts with the files of a folder in testdata/public, or rewrites the folder.
+// A file without a text is a fault.
+func goldenFolder(t *testing.T, folder string, texts map[string]*strings.Builder) {
+	t.Helper()
+	dir := filepath.Join("testdata", "public", folder)
+	if *update {
+		if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o750)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		golden(t, filepath.Join(folder, name), texts[name].String())
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if texts[file.Name()] == nil {
+			t.Errorf("%s: the run has no such story; delete the file", filepath.Join(dir, file.Name()))
+		}
 	}
 }
 
@@ -162,15 +187,23 @@ func familyOf(series string, kinds map[string]string) string {
 	return series
 }
 
+// unlisted are messages that logLines leaves out.
+var unlisted = []string{
+	"ready",
+	"the controller is gone: its finalizer is removed",
+	"Attempting to acquire leader lease...",
+	"Successfully acquired lease",
+}
+
 // logLines returns the messages of an engine's log with their keys. The log is JSON. It leaves out
-// the lines of the gRPC library, which are not, and those that depend on the controllers of other
-// tests: "ready", and the removal of a deleted controller's finalizer.
+// lines that depend on the controllers of other tests ("ready", and the removal of a deleted
+// controller's finalizer), and those of libraries: gRPC's are no JSON, and client-go's leader
+// election has its own words.
 func logLines(t *testing.T, log string) string {
 	t.Helper()
 	set := map[string]bool{}
 	for line := range strings.Lines(log) {
-		if !strings.HasPrefix(line, "{") || strings.Contains(line, `"msg":"ready"`) ||
-			strings.Contains(line, `"msg":"the controller is gone: its finalizer is removed"`) {
+		if !strings.HasPrefix(line, "{") {
 			continue
 		}
 		var fields map[string]any
@@ -178,7 +211,11 @@ func logLines(t *testing.T, log string) string {
 			t.Errorf("the engine's log has a line that is no JSON: %s", line)
 			continue
 		}
-		message := fmt.Sprintf("%v %v", fields["level"], fields["msg"])
+		text, _ := fields["msg"].(string)
+		if slices.Contains(unlisted, text) {
+			continue
+		}
+		message := fmt.Sprintf("%v %s", fields["level"], text)
 		delete(fields, "msg")
 		delete(fields, "level")
 		set[fmt.Sprintf("%s [%s]", message, strings.Join(slices.Sorted(maps.Keys(fields)), " "))] = true

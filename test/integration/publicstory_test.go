@@ -1,15 +1,16 @@
 package integration
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/hookloop/hookloop/test/kit"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 )
 
 // awaitCondition waits until an object has a condition with a text in its message.
@@ -39,8 +40,20 @@ func (s *surface) record(kind, name, title string, objects ...string) {
 	}
 }
 
+// section begins a story. Its objects and the requests of each operation have files of their own.
 func (s *surface) section(kind, title string) {
-	fmt.Fprintf(&s.story, "\n=== %s: %s ===\n", kind, title)
+	s.title = kind + ": " + title
+	s.story = s.file("")
+}
+
+// file returns the text of a file of the current story, with the title if it is new.
+func (s *surface) file(suffix string) *strings.Builder {
+	name := strings.ToLower(strings.NewReplacer(" ", "-", ",", "", ":", "").Replace(s.title)) + suffix + ".txt"
+	if s.stories[name] == nil {
+		s.stories[name] = &strings.Builder{}
+		fmt.Fprintln(s.stories[name], s.title)
+	}
+	return s.stories[name]
 }
 
 // poke changes an annotation of the parent, and adds the requests about that version of the parent
@@ -76,18 +89,14 @@ func (s *surface) showCalls(calls []hookCall) {
 	}
 	for _, text := range slices.Sorted(maps.Keys(byText)) {
 		c := byText[text]
-		s.story.WriteString(s.text(c, s.complete[c.path]))
+		s.file("-" + path.Base(c.path)).WriteString(s.text(c, s.complete[c.path]))
 		s.complete[c.path] = true
 	}
 }
 
 func (s *surface) text(c hookCall, short bool) string {
 	s.Helper()
-	text, err := c.text(short)
-	if err != nil {
-		s.Fatal(err)
-	}
-	return normalise(s.Kit, text)
+	return "\n--- " + c.path + "\n" + strings.Join(c.headers, "\n") + "\n\n" + s.folded(c.content(short)) + "\n"
 }
 
 // show adds an object to the story, without spec and managed fields.
@@ -96,11 +105,121 @@ func (s *surface) show(kind, name string) {
 	o := s.Get(kind, name).DeepCopy()
 	unstructured.RemoveNestedField(o.Object, "metadata", "managedFields")
 	unstructured.RemoveNestedField(o.Object, "spec")
-	text, err := yaml.Marshal(o.Object)
-	if err != nil {
+	fmt.Fprintf(s.story, "\n--- %s %s\n%s\n", o.GetKind(), normalise(s.Kit, name), s.folded(o.Object))
+}
+
+// folded returns JSON with what fits on a line on one line. What differs from run to run is
+// replaced before, so that the lines break at the same places in every run.
+func (s *surface) folded(value any) string {
+	s.Helper()
+	var text strings.Builder
+	if err := fold(&text, normalised(s.Kit, value), ""); err != nil {
 		s.Fatal(err)
 	}
-	s.story.WriteString(normalise(s.Kit, "--- "+o.GetKind()+" "+name+"\n"+string(text)))
+	return text.String()
+}
+
+// normalised returns a copy of a JSON value with all strings and keys normalised.
+func normalised(k *kit.Kit, value any) any {
+	switch value := value.(type) {
+	case string:
+		return normalise(k, value)
+	case []any:
+		list := make([]any, len(value))
+		for i, element := range value {
+			list[i] = normalised(k, element)
+		}
+		return list
+	case map[string]any:
+		fields := make(map[string]any, len(value))
+		for key, field := range value {
+			fields[normalise(k, key)] = normalised(k, field)
+		}
+		if version, ok := fields["resourceVersion"].(string); ok && strings.Trim(version, "0123456789") == "" {
+			fields["resourceVersion"] = "<version>"
+		}
+		return fields
+	}
+	return value
+}
+
+// width is the length of a line of a story that fold does not exceed without need.
+const width = 110
+
+// fold writes a JSON value. A list or an object that does not fit on the line is broken: its
+// elements fill the lines below.
+func fold(out *strings.Builder, value any, indent string) error {
+	text, err := compact(value)
+	if err != nil {
+		return err
+	}
+	fields, isObject := value.(map[string]any)
+	list, isList := value.([]any)
+	if len(indent)+len(text) <= width || !isObject && !isList {
+		out.WriteString(text)
+		return nil
+	}
+	lines := filler{out: out, indent: indent + "  "}
+	if isList {
+		out.WriteString("[")
+		for _, element := range list {
+			if err := lines.add("", element); err != nil {
+				return err
+			}
+		}
+		out.WriteString("\n" + indent + "]")
+		return nil
+	}
+	out.WriteString("{")
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		if err := lines.add(fmt.Sprintf("%q:", key), fields[key]); err != nil {
+			return err
+		}
+	}
+	out.WriteString("\n" + indent + "}")
+	return nil
+}
+
+// filler writes the elements of a list or an object, several on a line if they fit.
+type filler struct {
+	out    *strings.Builder
+	indent string
+	column int  // of the current line; 0 before the first element
+	broken bool // the last element has lines of its own
+}
+
+// add writes an element, with its key if it has one.
+func (f *filler) add(key string, value any) error {
+	text, err := compact(value)
+	if err != nil {
+		return err
+	}
+	length := len(key) + len(text)
+	fits := len(f.indent)+length <= width
+	switch {
+	case f.column == 0:
+		f.out.WriteString("\n" + f.indent)
+		f.column = len(f.indent)
+	case fits && !f.broken && f.column+len(", ")+length <= width:
+		f.out.WriteString(", ")
+		f.column += len(", ")
+	default:
+		f.out.WriteString(",\n" + f.indent)
+		f.column = len(f.indent)
+	}
+	f.column += length
+	f.broken = !fits
+	f.out.WriteString(key)
+	return fold(f.out, value, f.indent)
+}
+
+// compact returns JSON on one line.
+func compact(value any) (string, error) {
+	var line strings.Builder
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return strings.TrimSuffix(line.String(), "\n"), err
 }
 
 // fail waits until the parent reports a fault, and adds its conditions to the story. A decorator
