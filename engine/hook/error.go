@@ -6,24 +6,26 @@ import (
 	"time"
 )
 
-// ErrorKind classifies what went wrong with a question. The pipeline's one error table turns it into
-// backoff, Event and condition.
+// ErrorKind tells what went wrong with a question. It decides what the engine does next: when it asks
+// again, and which condition and Event it writes.
 type ErrorKind string
 
-// The kinds. Their values serve as reasons of conditions.
+// The kinds of errors. Their values are reasons of conditions.
 const (
-	// Unreachable: no connection, no name, TLS failed, connection lost before an answer.
+	// Unreachable: the hook could not be asked, or the connection was lost before the answer. Only
+	// this kind lets a fallback answer.
 	Unreachable ErrorKind = "HookUnreachable"
-	// TimedOut: no answer within the deadline.
+	// TimedOut: there was no answer in time.
 	TimedOut ErrorKind = "HookTimeout"
-	// Failed: the hook was reached and reported a failure (status 500, codes.Internal).
+	// Failed: the hook was reached and reported a failure, such as HTTP 500 or codes.Internal.
 	Failed ErrorKind = "HookFailed"
-	// Invalid: the hook answered with something that is no valid answer.
+	// Invalid: the hook answered, and the answer cannot be used.
 	Invalid ErrorKind = "InvalidHookAnswer"
-	// Throttled: the hook asks to come back later (429, RESOURCE_EXHAUSTED).
+	// Throttled: the hook wants to be asked later, such as HTTP 429 or codes.ResourceExhausted. Set
+	// RetryAfter if the hook tells when.
 	Throttled ErrorKind = "HookThrottled"
-	// Rejected: the hook refuses this parent as it is (INVALID_ARGUMENT, FAILED_PRECONDITION);
-	// nothing is retried until a change.
+	// Rejected: the hook refuses this parent as it is, such as codes.InvalidArgument or
+	// codes.FailedPrecondition. The engine asks again after a change.
 	Rejected ErrorKind = "HookRejected"
 )
 
@@ -36,29 +38,34 @@ func (k ErrorKind) Known() bool {
 	return false
 }
 
-// ErrTooManyTriggers is the answer to a trigger that comes too soon after others.
+// ErrTooManyTriggers is the error of a trigger that comes too soon after others.
 var ErrTooManyTriggers = errors.New("there were too many triggers, expected at most 10 a second after a burst of 50")
 
-// Error is the one error type of the port.
+// Error is the error of a [Hook]. A transport returns one for each question without an answer; the
+// engine completes what it leaves out.
 type Error struct {
+	// Kind is required.
 	Kind ErrorKind
-	// Hook names the hook: its operation and address.
+	// Hook names the hook by its operation and address: "sync tcp:10.0.0.7:4000".
 	Hook string
-	// Reason is the hook's own reason, in CamelCase, where it gave one; it replaces Kind as the
-	// condition's reason.
+	// Reason is the hook's own reason, one word in CamelCase. If it is not empty, it is the reason of
+	// the condition in place of Kind.
 	Reason string
-	// RetryAfter is the wait that the hook requests; 0 if it requests none.
+	// RetryAfter is the time after which the hook wants to be asked again, at most [MaxRetryAfter]; 0
+	// if it does not say.
 	RetryAfter time.Duration
-	Err        error
+	// Err is the cause. Its message should be one line. If it has a method Code() string, the result
+	// is the label code of metrics; it should have few values.
+	Err error
 }
 
-// Error is "hook <name>: <what happened>".
+// Error returns "hook NAME: CAUSE".
 func (e *Error) Error() string { return fmt.Sprintf("hook %s: %v", e.Hook, e.Err) }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrorKindOf returns the kind of the first *Error in err's chain, or "" without one.
+// ErrorKindOf returns the kind of the first [*Error] in err's chain, or "" if there is none.
 func ErrorKindOf(err error) ErrorKind {
 	var e *Error
 	if errors.As(err, &e) {
@@ -67,5 +74,5 @@ func ErrorKindOf(err error) ErrorKind {
 	return ""
 }
 
-// MaxRetryAfter bounds the delay that a hook requests. It equals the longest backoff.
+// MaxRetryAfter is the longest delay that a hook can request. It equals the longest backoff.
 const MaxRetryAfter = 1000 * time.Second

@@ -21,7 +21,7 @@ type Event struct {
 	Reason, Message string
 }
 
-// Severity is the consequence of a result. An unknown one counts as Fatal.
+// Severity tells what follows from a [Result]. An unknown severity counts as [Fatal].
 type Severity string
 
 // The severities. Info is logged, Warning is an Event too, and Fatal rejects the answer: nothing of
@@ -32,15 +32,15 @@ const (
 	Fatal   Severity = "Fatal"
 )
 
-// Result is a statement about the answer itself.
+// Result is a statement of the hook about its answer.
 type Result struct {
 	Severity Severity `json:"severity"`
 	Reason   string   `json:"reason"`
 	Message  string   `json:"message"`
 }
 
-// ChildState reports on one child: the one at Index of Answer.Children or, if Index is negative,
-// the one that Ref names.
+// ChildState tells what the hook knows about one child. The child is the one at Index of
+// Answer.Children or, if Index is negative, the one that Ref names.
 type ChildState struct {
 	Index int
 	// Ref may have no namespace; then the child is in the parent's.
@@ -61,7 +61,7 @@ type Dependency struct {
 	Condition string
 }
 
-// Fatal returns the first result that rejects the answer; nil without one.
+// Fatal returns the first result that rejects the answer, or nil.
 func (a *Answer) Fatal() *Result {
 	for i := range a.Results {
 		switch a.Results[i].Severity {
@@ -76,6 +76,6 @@ func (a *Answer) Fatal() *Result {
 // word matches the reason of a condition (metav1.Condition).
 var word = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]{0,254}[A-Za-z0-9_])?$`)
 
-// IsWord reports whether a text may be the reason of a condition or an Event: one word in camel
-// case.
+// IsWord reports whether a text can be the reason of a condition or an Event, which is one word in
+// CamelCase.
 func IsWord(text string) bool { return word.MatchString(text) }

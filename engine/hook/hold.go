@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// holding collects the releases for the end of a sync.
+// holding collects what to release when a sync ends.
 type holding struct {
 	mu       sync.Mutex // guards the fields below
 	releases []func()
@@ -14,8 +14,8 @@ type holding struct {
 
 type holdingKey struct{}
 
-// Holding returns a context for one sync. Transports keep memory reserved for the answers that they
-// give under it (Hold) until release is called, when the sync has no use for the answers any more.
+// Holding returns a context for one sync. The engine calls release when the sync no longer needs the
+// answers that it got under this context. Transports use [Config.Reserve] and do not call Holding.
 func Holding(ctx context.Context) (_ context.Context, release func()) {
 	h := &holding{}
 	return context.WithValue(ctx, holdingKey{}, h), h.release
@@ -32,7 +32,8 @@ func (h *holding) release() {
 	}
 }
 
-// Holds reports whether the sync that ctx belongs to holds memory of an earlier answer.
+// Holds reports whether the sync of ctx holds memory of an earlier answer. It should not wait for more
+// then, because two such syncs could wait for each other.
 func Holds(ctx context.Context) bool {
 	h, ok := ctx.Value(holdingKey{}).(*holding)
 	if !ok {
@@ -43,8 +44,8 @@ func Holds(ctx context.Context) bool {
 	return len(h.releases) > 0
 }
 
-// Hold calls release when the sync of ctx ends; immediately if ctx belongs to no sync or the sync
-// has ended.
+// Hold calls release when the sync of ctx ends. It calls release immediately if ctx belongs to no sync,
+// or to one that has ended.
 func Hold(ctx context.Context, release func()) {
 	if h, ok := ctx.Value(holdingKey{}).(*holding); ok {
 		h.mu.Lock()

@@ -1,13 +1,18 @@
-// Package hook is the port between the engine and the user's code: one question, one answer, and
-// the kinds of error, which distinguish a failure that the hook reports from an unreachable hook.
+// Package hook is the port between the engine and the code of users: the engine asks a [Hook] a
+// [Question], and gets an [Answer] or an [Error].
 //
-// It holds no transport: packages under internal/transports implement Hook, the pipeline asks it,
-// and package internal/transports/middleware adds behaviour by wrapping it. Questions are built by
-// the shapes from the cache; answers come from outside and are not trusted: package plan validates
-// them.
+// Two kinds of programs use it. One that embeds the engine may answer questions with a Go function:
 //
-// A Hook is safe for concurrent use. Package internal/transports/transporttest holds the suite that
-// every transport passes.
+//	greet := hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+//		child := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q}}`, q.Parent.Name())
+//		return &hook.Answer{Children: []json.RawMessage{json.RawMessage(child)}}, nil
+//	})
+//
+// One that reaches hooks in a way of its own implements a transport, which is an [Opener]; package
+// transports shows how. The engine builds questions from its caches, and trusts no answer: it
+// validates each before it writes anything.
+//
+// Hooks and openers must be safe for concurrent use.
 package hook
 
 import (
@@ -22,7 +27,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Op is what a hook is asked to do.
+// Op is the operation that a question asks for.
 type Op string
 
 // The operations. Each kind of controller has some of them.
@@ -36,34 +41,37 @@ const (
 	Tombstone Op = "tombstone"
 )
 
-// Question is one observed state. It is immutable, and its objects are the cache's own.
+// Question asks for the desired state of one parent, and has everything that the engine observed
+// about it. A hook must not change it, because its objects belong to the engine's cache.
 type Question struct {
 	Kind ControllerKind
 	Op   Op
 	// Key identifies the parent, or the part of it that the question is about.
-	Key        Key
+	Key Key
+	// Controller is the declaring object, such as a CompositeController.
 	Controller *object.Object
-	Parent     *object.Object
-	// MapKey identifies the input of a map hook; it is the part of Key. Empty for other kinds, and
-	// for Customize.
+	// Parent is the parent, or the object that a decorator decorates.
+	Parent *object.Object
+	// MapKey identifies the input of a map hook, and equals Key.Part. It is empty for other kinds of
+	// controllers, and for Customize.
 	MapKey string
 	// Input is the input of a map hook. It is nil for Tombstone, and for Finalize if the input is
 	// gone.
 	Input *object.Object
-	// Children are the children, attachments or outputs. They have one group for each declared kind,
-	// in the declared order, empty groups included.
+	// Children are the children, attachments or outputs that exist, with one group for each declared
+	// kind in the declared order. A kind without an object has an empty group.
 	Children []Group
-	// Related has one group for each kind that the customize answer names; empty without a
-	// customize hook.
+	// Related has the objects that the hook selected by Answer.Related or Answer.Requirements, with
+	// one group for each kind or name.
 	Related []RelatedGroup
-	// PreviousRevision reports that Parent is as it was at a previous revision. The answer is one
-	// of several of the same sync, and selects no related objects.
+	// PreviousRevision reports that Parent is as it was at an earlier revision, during a rolling
+	// update. The same sync asks about other revisions too, and this answer selects no related objects.
 	PreviousRevision bool
-	// Changed is the reason of the question. Hooks do not get it.
+	// Changed tells why the engine asks. Transports do not pass it on.
 	Changed Changed
 }
 
-// Size is the bytes of the question's objects.
+// Size returns the size of the question's objects in bytes.
 func (q *Question) Size() int64 {
 	size := int64(q.Parent.Size())
 	if q.Input != nil {
@@ -78,7 +86,7 @@ func (q *Question) Size() int64 {
 	return size
 }
 
-// Group is the observed objects of one kind.
+// Group holds the observed objects of one kind.
 type Group struct {
 	Resource object.Resource
 	Objects  []*object.Object
@@ -91,9 +99,9 @@ func (g Group) size() (bytes int64) {
 	return bytes
 }
 
-// RelatedGroup is the objects that the rules of one name select or, without a name, those about one
-// resource. It may be unknown: Err is why its objects could not be read, so that data which is
-// missing never looks like data which is empty.
+// RelatedGroup holds the related objects that the rules of one name select or, without a name, those
+// of one resource. If Err is not nil, the objects could not be read: a hook should not take the group
+// for an empty one then.
 type RelatedGroup struct {
 	Group
 	Name     string
@@ -101,27 +109,26 @@ type RelatedGroup struct {
 	Err      error
 }
 
-// Answer is one desired state, as the hook gave it.
+// Answer is the desired state of a parent, as the hook gave it. The engine validates it; a transport
+// only has to decode it.
 type Answer struct {
-	// Status is a JSON object, or nil if the hook gave none (or null).
+	// Status is the parent's status as a JSON object; nil if the hook gave none.
 	Status json.RawMessage
-	// Children are the desired objects as JSON, unvalidated, in the hook's order; "null" for a
-	// null.
+	// Children are the desired objects as JSON, in the hook's order.
 	Children []json.RawMessage
-	// Labels and Annotations are a decorator's patch for its target: a nil value deletes the key.
+	// Labels and Annotations change those of a decorated object; a nil value deletes the key.
 	Labels, Annotations map[string]*string
 	// Related is the answer to Customize.
 	Related []RelatedRule
-	// ResyncAfter asks for one more sync after that time; 0 asks for none.
+	// ResyncAfter asks for one more sync after this time; 0 asks for none.
 	ResyncAfter time.Duration
-	// Finalized reports that the parent's finalizer may go; it means something in answers to
-	// Finalize only.
+	// Finalized lets the engine remove the parent's finalizer. Only answers to Finalize use it.
 	Finalized bool
-	// AnsweredBy identifies who answered if several may answer for one hook: another build, or a
-	// session that intercepts. It is only compared with that of the answer before; empty if only
-	// one can answer.
+	// AnsweredBy identifies who answered if several programs may answer for one hook, such as two
+	// builds of it or a session that intercepts. The engine only compares it with the previous one.
+	// It may be empty.
 	AnsweredBy string
-	// Intercept names who answered in place of the controller's hook; empty if that did.
+	// Intercept names the user who answered in place of the controller's hook; empty if the hook did.
 	Intercept string
 	// Conditions go into the parent's status; each type occurs once.
 	Conditions []Condition
@@ -148,47 +155,52 @@ type RelatedRule struct {
 	Name string `json:"-"`
 }
 
-// Hook answers questions. Exactly one of the results is non-nil. The error is an *Error, or the
-// context's error.
+// Hook answers questions. It must be safe for concurrent use.
 type Hook interface {
+	// Ask returns an answer or an error, and never both. The error should be an [*Error], or ctx's
+	// error if the caller has cancelled ctx. Ask should return soon after ctx has ended.
 	Ask(ctx context.Context, q *Question) (*Answer, error)
 }
 
-// Func makes a function a Hook.
+// Func makes a [Hook] of a function.
 type Func func(ctx context.Context, q *Question) (*Answer, error)
 
 // Ask calls the function.
 func (f Func) Ask(ctx context.Context, q *Question) (*Answer, error) { return f(ctx, q) }
 
-// Config select the hook to open. Field is the JSON of the transport's field in the controller's
-// spec (spec.hooks.sync.webhook for the transport "webhook"). If the hook has several transports,
-// it is an object with the field of each.
+// Config tells an [Opener] which hook to open, and what the engine offers to it. Field selects the
+// hook; a transport may ignore everything else.
 type Config struct {
-	// Controller is the declaring object's kind and name, as messages name it: CompositeController
-	// "web".
+	// ControllerKind, ControllerName and ControllerUID identify the declaring object, such as the
+	// CompositeController web.
 	ControllerKind, ControllerName string
 	ControllerUID                  types.UID
-	Op                             Op
+	// Op is the operation that this hook serves: sync for spec.hooks.sync.
+	Op Op
 	// Kind is the controller's kind.
 	Kind ControllerKind
 	// Version is the hook's version, "v1" or "v2".
 	Version string
-	Field   json.RawMessage
+	// Field is the JSON with which the controller configures the transport: spec.hooks.sync.webhook
+	// for the transport "webhook", and spec.hooks.sync.transport.config for one that the program
+	// adds. If the hook has a fallback, it is an object with the field of each transport by its name.
+	Field json.RawMessage
 	// EndpointConfigs is the JSON of spec.endpointConfigs; empty for none.
 	EndpointConfigs json.RawMessage
-	// Lookup reads what the field refers to. It may be nil if nothing can be read.
+	// Lookup reads the Secrets and ConfigMaps to which Field refers. It may be nil.
 	Lookup Lookup
-	// Clock may be nil; then it is the real one.
+	// Clock tells the time; nil means the real one.
 	Clock clock.PassiveClock
-	// Trigger asks for syncs of the controller's parents; nil if nothing can be asked for.
+	// Trigger asks for syncs of the controller's parents, for example because the hook has news. It
+	// may be nil.
 	Trigger TriggerFunc
-	// Observer may be nil.
+	// Observer takes reports about the hook. It may be nil.
 	Observer Observer
 	// Memory counts the memory of answers; use it by Reserve. It may be nil.
 	Memory Memory
 }
 
-// Trigger names parents to sync: something has changed that the engine does not watch.
+// Trigger names parents to sync, because something has changed that the engine does not watch.
 type Trigger struct {
 	// Parents are names; if empty, Selector applies.
 	Parents []ParentName
@@ -222,49 +234,54 @@ func (t *Trigger) Match() func(*object.Object) bool {
 // ParentName names a parent; the namespace is empty for a cluster-scoped one.
 type ParentName struct{ Namespace, Name string }
 
-// TriggerFunc asks for syncs and returns how many parents it is about. Names of parents that do not
-// exist are passed over.
+// TriggerFunc asks for syncs and returns the number of parents that will be synced. It ignores names
+// of parents that do not exist. The error may be [ErrTooManyTriggers].
 type TriggerFunc func(Trigger) (parents int, err error)
 
-// Source is what a Lookup reads of a Secret or ConfigMap.
+// Source is the content of a Secret or ConfigMap.
 type Source struct {
 	Data        map[string][]byte
 	Annotations map[string]string
 }
 
-// Lookup reads a Secret or ConfigMap (kind) live. A missing object is an API error (IsNotFound).
+// Lookup reads an object of the kind Secret or ConfigMap from the API server. For an object that does
+// not exist, it returns an API error (apierrors.IsNotFound).
 type Lookup func(ctx context.Context, kind, namespace, name string) (*Source, error)
 
 // DefaultTimeout is how long a question may take if its transport sets no timeout.
 const DefaultTimeout = 10 * time.Second
 
-// Opened is a hook with the resources that it holds.
+// Opened is an open hook. An [Opener] returns it; only Hook is required.
 type Opened struct {
 	Hook
-	// Address names where the hook is, for messages, spans and metric labels. It carries no
+	// Address tells where the hook is, for messages, spans and metric labels. It must not contain
 	// credentials.
 	Address string
 	// Timeout is how long one question may take. If it is 0, the engine ends the context of each
 	// question after DefaultTimeout.
 	Timeout time.Duration
-	// Forget drops the state of one part of a parent (Key.Part) or, if part is empty, of the parent
-	// and all its parts. It may be nil.
+	// Forget is called when a parent is gone, or a part of it (Key.Part), so that the transport can
+	// drop what it keeps about it. An empty part means the parent with all its parts. It may be nil.
 	Forget func(parent types.UID, part string)
-	// Close frees connections; running calls may fail. It may be nil.
+	// Close frees connections and ends goroutines; questions that are under way may fail. It is
+	// called once, and may be nil.
 	Close func() error
-	// Probe reports whether the hook can be reached, at a lower cost than a question. It may be
-	// nil.
+	// Probe checks whether the hook can be reached, at a lower cost than a question. A hook that has
+	// a fallback is probed before it is asked again. It may be nil.
 	Probe func(ctx context.Context) error
 }
 
-// Opener opens a hook. An error is a fault of the settings (a field missing or malformed) and names
-// the field; a hook that cannot be reached is no error here but one of Ask.
+// Opener opens a hook. It is what makes a transport; see package transports for an example.
+//
+// An opener should check config.Field and open no connection. Its error is about the field and should
+// name what is missing or wrong: the engine writes it to the controller's condition Ready. A hook that
+// cannot be reached is an error of [Hook.Ask].
 type Opener func(Config) (*Opened, error)
 
-// Openers maps a field of a hook's spec ("webhook", "grpc"), or several of them (Composed), to the
-// transport that opens it.
+// Openers maps the names of transports to their openers. The name of a hook with a fallback is that of
+// [Composed].
 type Openers map[string]Opener
 
-// Composed returns the key in Openers of a hook with several transports, from the fields of its
-// spec, the preferred one first: grpc+webhook. The key of a single transport is its field.
-func Composed(fields ...string) string { return strings.Join(fields, "+") }
+// Composed returns the key in [Openers] of a hook with several transports, the preferred one first:
+// grpc+webhook. The key of a single transport is its name.
+func Composed(names ...string) string { return strings.Join(names, "+") }
