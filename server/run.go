@@ -118,6 +118,7 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 	if err != nil {
 		return nil, fmt.Errorf("Config.Hooks: %w", err)
 	}
+	p.inside.Build = p.Version
 	p.rest, err = restConfig(c)
 	if err != nil {
 		return nil, err

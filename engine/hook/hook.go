@@ -257,6 +257,9 @@ type Opened struct {
 	// Address tells where the hook is, for messages, spans and metric labels. It must not contain
 	// credentials.
 	Address string
+	// Named is the hook's name at a server with several hooks; empty for the only one. A session that
+	// intercepts the hook is asked for the same name.
+	Named string
 	// Timeout is how long one question may take. If it is 0, the engine ends the context of each
 	// question after DefaultTimeout.
 	Timeout time.Duration

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"github.com/hookloop/hookloop/internal/protocol/methods"
 	"google.golang.org/protobuf/proto"
 )
@@ -25,11 +26,14 @@ type Call struct {
 	Request, Response proto.Message
 }
 
-// New encodes a question.
-func New(q *hook.Question) Call { return write(q, whole{}) }
+// New encodes a question. Use [Meta] for the request's meta.
+func New(q *hook.Question, meta *hookv1.RequestMeta) Call { return write(q, meta, whole{}) }
 
-// NewEnvelope encodes a question without its objects: its groups are empty.
-func NewEnvelope(q *hook.Question) proto.Message { return write(q, envelope{}).Request }
+// NewEnvelope encodes a question without its objects: its groups are empty. Use [StreamMeta] for
+// the request's meta.
+func NewEnvelope(q *hook.Question, meta *hookv1.RequestMeta) proto.Message {
+	return write(q, meta, envelope{}).Request
+}
 
 // Method returns the full name of the method for an operation of a kind of controller:
 // "/hookloop.composite.v1.CompositeHookService/Sync".
@@ -61,13 +65,14 @@ var operations = sync.OnceValue(func() map[operation]*methods.Method {
 })
 
 // write encodes a question in the fields that its method has.
-func write(q *hook.Question, w writer) Call {
+func write(q *hook.Question, meta *hookv1.RequestMeta, w writer) Call {
 	m, found := operations()[operation{q.Kind, q.Op}]
 	if !found {
 		panic(fmt.Sprintf("codec: %s controllers have no operation %q", q.Kind, q.Op))
 	}
 	request := m.NewRequest()
 	fields := m.Fields(request)
+	*fields.Meta = meta
 	*fields.Controller = w.object(q.Controller)
 	*fields.Parent = w.object(q.Parent)
 	if fields.Children != nil {

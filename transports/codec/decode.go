@@ -27,6 +27,9 @@ func Answer(response proto.Message) (*hook.Answer, error) { return AnswerAgain(r
 // AnswerAgain decodes a response with desired objects that may be those of an earlier one. They are
 // decoded once, and kept in derived; nil keeps nothing.
 func AnswerAgain(response proto.Message, derived Derived) (*hook.Answer, error) {
+	if err := checkMeta(response); err != nil {
+		return nil, err
+	}
 	switch r := response.(type) {
 	case customized:
 		return decodeCustomization(r)

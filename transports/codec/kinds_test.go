@@ -26,7 +26,7 @@ func TestEveryOperationHasAMethod(t *testing.T) {
 				continue
 			}
 			of := found.(protoreflect.MethodDescriptor)
-			call := codec.New(&hook.Question{Kind: k.ControllerKind, Op: op, Controller: parent, Parent: parent})
+			call := codec.New(&hook.Question{Kind: k.ControllerKind, Op: op, Controller: parent, Parent: parent}, nil)
 			request := call.Request.ProtoReflect().Descriptor()
 			response := call.Response.ProtoReflect().Descriptor()
 			if request != of.Input() || response != of.Output() {

@@ -48,16 +48,16 @@ func (e *Encoded) Size() int {
 
 // Encode encodes a question: a large one without a message for each object, and with references to
 // the bytes of the engine's objects. The bytes are those of New's request.
-func Encode(q *hook.Question) (*Encoded, error) {
+func Encode(q *hook.Question, meta *hookv1.RequestMeta) (*Encoded, error) {
 	objects, size := objectsOf(q)
 	if size <= largeQuestion {
-		call := New(q)
+		call := New(q, meta)
 		return &Encoded{Response: call.Response, message: call.Request}, nil
 	}
 	shallow := *q
 	shallow.Children = nil
 	shallow.Related = nil
-	call := New(&shallow)
+	call := New(&shallow, nil)
 	w := questionWriter{
 		text:     make([]byte, 0, objects*headerBytes+q.Parent.Size()+q.Controller.Size()),
 		inserted: make([]insertion, 0, objects),
@@ -69,6 +69,10 @@ func Encode(q *hook.Question) (*Encoded, error) {
 	}
 	if field := fields.ByName("related"); field != nil {
 		w.related(field.Number(), q.Related)
+	}
+	if meta != nil { // the last field of every request
+		w.length(fields.ByName("meta").Number(), proto.Size(meta))
+		w.message(meta)
 	}
 	if w.err != nil {
 		return nil, w.err

@@ -79,12 +79,13 @@ func TestEncodeIsTheMessage(t *testing.T) {
 		for _, op := range k.Operations {
 			for _, n := range []int{0, 1, 3, 200} {
 				q := questionOf(t, k.ControllerKind, op, n)
-				call := New(q)
+				meta := Meta("v0.1.0", "shop")
+				call := New(q, meta)
 				want, err := proto.Marshal(call.Request)
 				if err != nil {
 					t.Fatal(err)
 				}
-				e, err := Encode(q)
+				e, err := Encode(q, meta)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -117,8 +118,8 @@ func TestEncodeRefusesWhatTheMessageRefuses(t *testing.T) {
 	} {
 		q := questionOf(t, hook.Mapping, hook.Map, 200)
 		change(q)
-		_, want := proto.Marshal(New(q).Request)
-		if _, err := Encode(q); want == nil || err == nil || !strings.Contains(err.Error(), "invalid UTF-8") {
+		_, want := proto.Marshal(New(q, nil).Request)
+		if _, err := Encode(q, nil); want == nil || err == nil || !strings.Contains(err.Error(), "invalid UTF-8") {
 			t.Errorf("%s: got %v, want %v", field, err, want)
 		}
 	}

@@ -238,7 +238,7 @@ func (h *testGateway) open(s hook.Config, worker string, own hook.Hook) *hook.Op
 		if own != nil {
 			return &hook.Opened{Hook: own, Address: "own"}, nil
 		}
-		return h.Open(s, worker, time.Minute), nil
+		return h.Open(s, worker, "", time.Minute), nil
 	}})
 	opened, err := openers["grpc"](s)
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Open makes a hook that the sessions of a worker answer.
-func (g *Gateway) Open(s hook.Config, name string, timeout time.Duration) *hook.Opened {
+// Open makes a hook that the sessions of a worker answer. named is the hook's name among those of
+// the worker, or empty for the only one.
+func (g *Gateway) Open(s hook.Config, name, named string, timeout time.Duration) *hook.Opened {
 	g.mu.Lock()
 	w := g.worker(name)
 	c := controller{s.ControllerKind, s.ControllerName}
@@ -25,9 +26,14 @@ func (g *Gateway) Open(s hook.Config, name string, timeout time.Duration) *hook.
 	}
 	return &hook.Opened{
 		Hook: stream.Hook{
-			Pool: w.pool, Name: string(s.Op) + " worker " + name, AnsweredBy: "worker:" + name, Timeout: timeout,
+			Pool:       w.pool,
+			Name:       string(s.Op) + " worker " + name,
+			Hook:       named,
+			AnsweredBy: "worker:" + name,
+			Timeout:    timeout,
 		},
 		Address: "worker:" + name,
+		Named:   named,
 		Timeout: timeout,
 		Forget:  w.pool.Forgets(s),
 		Probe:   w.pool.Probe,
@@ -83,6 +89,7 @@ func (g *Gateway) track(s hook.Config, opened *hook.Opened) *hook.Opened {
 			return opened.Ask(ctx, q)
 		}),
 		Address: opened.Address,
+		Named:   opened.Named,
 		Timeout: opened.Timeout,
 		Forget:  opened.Forget,
 		Close: func() error {

@@ -97,6 +97,7 @@ func (i *intercept) ask(ctx context.Context, q *hook.Question, op hook.Op, own *
 	answer, err := stream.Hook{
 		Pool:       i.pool,
 		Name:       string(op) + " " + as,
+		Hook:       own.Named,
 		AnsweredBy: as,
 		Timeout:    timeout,
 		Fallback:   own,

@@ -23,6 +23,7 @@ type config struct {
 		Port      int32  `json:"port"`
 	} `json:"service"`
 	Worker     string `json:"worker"`
+	Hook       string `json:"hook"`
 	Mode       string `json:"mode"`
 	Timeout    string `json:"timeout"`
 	Insecure   bool   `json:"insecure"`

@@ -86,6 +86,8 @@ var (
 // client asks one hook by unary calls.
 type client struct {
 	name        string // of the hook, in messages
+	hook        string // its name at a server with several hooks; empty for the only one
+	build       string // of the engine
 	timeout     time.Duration
 	keyring     *endpoint.Keyring
 	connections *connections
@@ -110,7 +112,8 @@ type Transport struct {
 	// Sockets are the folders in which hooks may listen on unix sockets.
 	Sockets endpoint.Sockets
 	// Worker opens a hook that dials in to the gateway under a name; nil if there is no gateway.
-	Worker func(s hook.Config, worker string, timeout time.Duration) *hook.Opened
+	// named is the hook's name among those of the worker, or empty for the only one.
+	Worker func(s hook.Config, worker, named string, timeout time.Duration) *hook.Opened
 
 	mu      sync.Mutex
 	dialers map[string]*dialer
@@ -132,7 +135,7 @@ func (t *Transport) Open(s hook.Config) (*hook.Opened, error) {
 	case c.Worker != "" && t.Worker == nil:
 		return nil, errors.New("worker: hooks cannot dial in, because there is no gateway; expected serve --gateway-address")
 	case c.Worker != "":
-		return t.Worker(s, c.Worker, timeout), nil
+		return t.Worker(s, c.Worker, c.Hook, timeout), nil
 	}
 	address, err := c.address()
 	if err != nil {
@@ -161,6 +164,8 @@ func (t *Transport) open(s hook.Config, c *config, address string, timeout time.
 	}
 	unary := &client{
 		name:        string(s.Op) + " " + address,
+		hook:        c.Hook,
+		build:       t.Build,
 		timeout:     timeout,
 		keyring:     keyring,
 		connections: conns,
@@ -170,8 +175,13 @@ func (t *Transport) open(s hook.Config, c *config, address string, timeout time.
 	closeUnary := func() error { unary.answers.Close(); return conns.Close() }
 	if c.Mode == unaryMode {
 		return &hook.Opened{
-			Hook: unary, Address: address, Timeout: timeout, Forget: unary.answers.Forget,
-			Close: closeUnary, Probe: conns.reach,
+			Hook:    unary,
+			Address: address,
+			Named:   c.Hook,
+			Timeout: timeout,
+			Forget:  unary.answers.Forget,
+			Close:   closeUnary,
+			Probe:   conns.reach,
 		}, nil
 	}
 	d := t.share(s, c, dialled, keyring)
@@ -180,13 +190,14 @@ func (t *Transport) open(s hook.Config, c *config, address string, timeout time.
 		stopWatching = d.pool.Watch(s.Kind, s.Observer.Serves)
 	}
 	mode := &autoMode{
-		streamed:   stream.Hook{Pool: d.pool, Name: unary.name, Timeout: timeout},
+		streamed:   stream.Hook{Pool: d.pool, Name: unary.name, Hook: c.Hook, Timeout: timeout},
 		unary:      unary,
 		streamOnly: c.Mode == streamMode,
 	}
 	return &hook.Opened{
 		Hook:    mode,
 		Address: address,
+		Named:   c.Hook,
 		Timeout: timeout,
 		Forget:  unary.forgets(d.pool.Forgets(s)),
 		Probe:   mode.probe,
@@ -315,13 +326,17 @@ func (c *client) try(ctx context.Context, q *hook.Question) (*hook.Answer, error
 
 // call sends the question and decodes the answer. It notes the sizes of both in the span.
 func (c *client) call(ctx context.Context, q *hook.Question, options ...grpc.CallOption) (*hook.Answer, error) {
-	request, err := codec.Encode(q)
+	meta := codec.Meta(c.build, c.hook)
+	request, err := codec.Encode(q, meta)
 	if err != nil {
 		return nil, status.Errorf(codes.Internal, "encoding the request: %v", err)
 	}
 	span := trace.SpanFromContext(ctx)
 	if span.IsRecording() {
-		span.SetAttributes(attribute.Int("hookloop.hook.request_bytes", request.Size()))
+		span.SetAttributes(
+			attribute.Int("hookloop.hook.request_bytes", request.Size()),
+			attribute.String("hookloop.hook.request_id", meta.GetRequestId()),
+		)
 	}
 	response, lease, err := c.receive(ctx, codec.Method(q.Kind, q.Op), request, options)
 	if err != nil {

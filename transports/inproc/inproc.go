@@ -45,6 +45,9 @@ type Hook interface {
 // Transport opens hooks by the names under which [New] has registered them. It is safe for
 // concurrent use.
 type Transport struct {
+	// Build is the engine's build.
+	Build string
+
 	hooks  map[string]*functions
 	memory *budget.Budget
 }
@@ -92,6 +95,7 @@ func (t *Transport) Open(s hook.Config) (*hook.Opened, error) {
 	c := &client{
 		name:      string(s.Op) + " " + address,
 		timeout:   timeout,
+		version:   t.Build,
 		functions: f,
 		memory:    t.memory.Share(budget.Decoding),
 	}
@@ -132,6 +136,7 @@ func quoted(names []string) string {
 type client struct {
 	name      string // of the hook, in messages
 	timeout   time.Duration
+	version   string // of the engine
 	functions *functions
 	memory    *budget.Share // for answers; nil means no limit
 }
@@ -141,7 +146,7 @@ type client struct {
 func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 	timeoutCtx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	call := codec.New(q)
+	call := codec.New(q, codec.Meta(c.version, ""))
 	response, err := c.functions.call(timeoutCtx, codec.Method(q.Kind, q.Op), call.Request)
 	if err != nil {
 		err = codec.Failure(c.name, q, c.timeout, status.Convert(err))

@@ -217,6 +217,12 @@ type GRPC struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Worker string `json:"worker,omitempty"`
+	// Hook is the hook's name at a server or worker that has several. Unset, it is the only hook of
+	// this kind of controller, or the one without a name.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`
+	Hook string `json:"hook,omitempty"`
 	// Mode is Stream or Unary. Unset, it is the stream where the hook serves it.
 	// +optional
 	Mode GRPCMode `json:"mode,omitempty"`

@@ -180,6 +180,9 @@ func (s *ServiceReference) validate(at *field.Path) field.ErrorList {
 	return errs
 }
 
+// hookName matches the name of a hook at its server. The CRDs have the same pattern.
+var hookName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`)
+
 func (g *GRPC) validate(at *field.Path) field.ErrorList {
 	errs := oneOf(at, choice{"target", g.Target != ""}, choice{"service", g.Service != nil},
 		choice{"worker", g.Worker != ""})
@@ -191,6 +194,10 @@ func (g *GRPC) validate(at *field.Path) field.ErrorList {
 			"worker is a hook that dials in over a stream, which excludes mode Unary, insecure, caBundle, "+
 				"clientTLS, authorization and serverName",
 		))
+	}
+	if g.Hook != "" && (len(g.Hook) > 63 || !hookName.MatchString(g.Hook)) {
+		errs = append(errs, field.Invalid(at.Child("hook"), g.Hook,
+			"must be at most 63 letters, digits, '-', '_' and '.', and begin and end with a letter or digit"))
 	}
 	if g.Service != nil {
 		errs = append(errs, validateName(g.Service.Name, g.Service.Namespace, at.Child("service"))...)

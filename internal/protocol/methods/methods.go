@@ -41,6 +41,7 @@ type Method struct {
 // Fields points to the fields of one request. A field is nil if requests of the method do not have
 // it.
 type Fields struct {
+	Meta               **hookv1.RequestMeta
 	Controller, Parent **hookv1.ObservedObject
 	// Input and MapKey tell which input of a map controller the question is about.
 	Input  **hookv1.ObservedObject
@@ -71,6 +72,7 @@ func (m *Method) NewResponse() proto.Message { return m.response.New().Interface
 func (m *Method) Fields(request proto.Message) Fields {
 	v := valueOf(request, m.request)
 	return Fields{
+		Meta:       at[*hookv1.RequestMeta](v, m.fields.meta),
 		Controller: at[*hookv1.ObservedObject](v, m.fields.controller),
 		Parent:     at[*hookv1.ObservedObject](v, m.fields.parent),
 		Input:      at[*hookv1.ObservedObject](v, m.fields.input),
@@ -94,7 +96,7 @@ const noField = -1
 
 // fieldIndex are the places of a request's fields in its Go struct.
 type fieldIndex struct {
-	controller, parent, input, mapKey, children, related int
+	meta, controller, parent, input, mapKey, children, related int
 	outputs                                              bool
 }
 
@@ -176,9 +178,11 @@ func newMethod(d protoreflect.MethodDescriptor) *Method {
 // requestFields finds the fields of a request by their Go types. The controller and the input are
 // known by their names; the parent is the other object, because decorators call it differently.
 func requestFields(request protoreflect.MessageType) fieldIndex {
-	x := fieldIndex{noField, noField, noField, noField, noField, noField, false}
+	x := fieldIndex{noField, noField, noField, noField, noField, noField, noField, false}
 	for i, f := range structFields(request) {
 		switch f.Type {
+		case reflect.TypeFor[*hookv1.RequestMeta]():
+			x.meta = i
 		case reflect.TypeFor[*hookv1.ObservedObject]():
 			switch f.Name {
 			case "Controller":

@@ -21,6 +21,8 @@ type EngineSettings[O Observed] struct {
 	SessionID string
 	// Build names the engine's build.
 	Build string
+	// Features are the features that the engine honours in responses.
+	Features []string
 	// Encode encodes an object. The engine does not keep the message.
 	Encode func(O) *hookv1.ObservedObject
 	// MessageBytes bounds a message, and StateBytes the peer state; 0 means the package's defaults.
@@ -160,12 +162,12 @@ func (e *Engine[O]) Counts() Counts { return e.counts }
 func (e *Engine[O]) Connect() {
 	e.stream = stream[O]{phase: greeting, calls: map[uint64]*call[O]{}, in: assembler{limit: e.settings.MessageBytes}}
 	e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_Hello{Hello: &streamv1.Hello{
-		Versions: []uint32{
-			Version,
-		},
-		SessionId: e.settings.SessionID,
-		BuildId:   e.settings.Build, Capabilities: e.settings.Capabilities,
+		Versions:        []uint32{Version},
+		SessionId:       e.settings.SessionID,
+		BuildId:         e.settings.Build,
+		Capabilities:    e.settings.Capabilities,
 		MaxMessageBytes: e.settings.MessageBytes,
+		Features:        e.settings.Features,
 	}}})
 }
 

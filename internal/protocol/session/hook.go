@@ -48,6 +48,7 @@ type Hook struct {
 	out      []*streamv1.HookMessage
 	draining bool
 	common   capabilities // from the Hello on
+	hello    *streamv1.Hello
 }
 
 // Work is one question for a hook's function. Other questions share parts of Request, so it must
@@ -144,6 +145,7 @@ func (h *Hook) open(hello *streamv1.Hello) (HookReceived, error) {
 		return HookReceived{}, &VersionError{Engine: hello.GetVersions()}
 	}
 	h.state = h.settings.State(hello.GetSessionId())
+	h.hello = hello
 	h.common = common(h.settings.Capabilities, hello.GetCapabilities())
 	h.accepts = h.largest(hello.GetMaxMessageBytes())
 	if !h.common.has(resume) {
@@ -220,7 +222,18 @@ func (h *Hook) call(c *streamv1.Call) (HookReceived, error) {
 		h.Refuse(w, &statuspb.Status{Code: int32(code.Code_INTERNAL), Message: err.Error()})
 		return HookReceived{}, nil
 	}
+	h.completeMeta(w.Request)
 	return HookReceived{Work: w}, nil
+}
+
+// completeMeta adds what the Hello has for all requests to the meta of one.
+func (h *Hook) completeMeta(request proto.Message) {
+	r, ok := request.(interface{ GetMeta() *hookv1.RequestMeta })
+	if !ok || r.GetMeta() == nil {
+		return
+	}
+	r.GetMeta().EngineVersion = h.hello.GetBuildId()
+	r.GetMeta().Features = h.hello.GetFeatures()
 }
 
 // rebuild decodes a request from its envelope and adds the objects.

@@ -66,6 +66,10 @@ func Attach(ctx context.Context, o AttachOptions, hooks ...Hook) error {
 	if (o.Worker == "") == (o.Intercept == nil) {
 		return errors.New("got a worker and an intercept, or neither; expected one of them")
 	}
+	all, err := newCatalog(hooks)
+	if err != nil {
+		return err
+	}
 	provider := startTracing()
 	defer flush(o.Log)
 	connection, err := o.Gateway.connect()
@@ -74,7 +78,7 @@ func Attach(ctx context.Context, o AttachOptions, hooks ...Hook) error {
 	}
 	defer connection.Close() //nolint:errcheck // nothing can be done about it
 	a := &attachment{AttachOptions: o, connection: connection, client: streamv1.NewGatewayServiceClient(connection)}
-	a.streams = o.streams(ctx, provider, hooks)
+	a.streams = o.streams(ctx, provider, all)
 	defer a.streams.sessions.close()
 	a.run(ctx)
 	if !a.streams.running.wait(o.GracePeriod) {

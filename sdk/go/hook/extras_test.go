@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"github.com/hookloop/hookloop/internal/protocol/features"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -103,6 +104,7 @@ func TestAnswersThatSayMore(t *testing.T) {
 				{ApiVersion: "v1", Resource: "configmaps", Names: []string{"a"}, Name: "settings"},
 			},
 		},
+		Meta: &hookv1.ResponseMeta{Features: features.All()},
 	}
 	sync := func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
 		return &hook.SyncResponse{

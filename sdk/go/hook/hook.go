@@ -34,9 +34,9 @@ type DecorateFunc func(ctx context.Context, req *SyncRequest) (*DecorateResponse
 type CustomizeFunc func(ctx context.Context, req *CustomizeRequest) (*CustomizeResponse, error)
 
 // Hook is a set of functions that Serve and Attach serve: a Composite, a Decorator or a Mapper.
+// [Named] gives one a name, for programs with several hooks of one kind.
 type Hook interface {
-	register(grpc.ServiceRegistrar) (service string)
-	methods() methods
+	add(c *catalog, name string) error
 }
 
 // Composite is the hook of a CompositeController. A function that the controller's spec does not
@@ -57,12 +57,14 @@ type Decorator struct {
 // program, or with an engine in the same process (server.Config.Hooks). Unlike Serve, a server of
 // the program has no streams and does not recover panics.
 func (c Composite) Register(r grpc.ServiceRegistrar) {
-	r.RegisterService(served(compositev1.CompositeHookService_ServiceDesc, c.methods()), composite{hook: c})
+	s := composite{hooks: only("composite", c)}
+	r.RegisterService(served(compositev1.CompositeHookService_ServiceDesc, s.methods(c)), s)
 }
 
 // Register registers the hook's service, as Composite's does.
 func (d Decorator) Register(r grpc.ServiceRegistrar) {
-	r.RegisterService(served(decoratorv1.DecoratorHookService_ServiceDesc, d.methods()), decorator{hook: d})
+	s := decorator{hooks: only("decorator", d)}
+	r.RegisterService(served(decoratorv1.DecoratorHookService_ServiceDesc, s.methods(d)), s)
 }
 
 // served returns the description of a service without the methods that have no function.
@@ -71,14 +73,4 @@ func served(service grpc.ServiceDesc, functions methods) *grpc.ServiceDesc {
 		return functions["/"+service.ServiceName+"/"+m.MethodName] == nil
 	})
 	return &service
-}
-
-func (c Composite) register(r grpc.ServiceRegistrar) string {
-	compositev1.RegisterCompositeHookServiceServer(r, composite{hook: c})
-	return compositev1.CompositeHookService_ServiceDesc.ServiceName
-}
-
-func (d Decorator) register(r grpc.ServiceRegistrar) string {
-	decoratorv1.RegisterDecoratorHookServiceServer(r, decorator{hook: d})
-	return decoratorv1.DecoratorHookService_ServiceDesc.ServiceName
 }

@@ -138,14 +138,17 @@ func TestMapHook(t *testing.T) {
 	desired := func(body string) []*hookv1.DesiredObject {
 		return []*hookv1.DesiredObject{{Encoding: hookv1.Encoding_ENCODING_JSON, Body: []byte(body)}}
 	}
-	want := &mapv1.MapResponse{Outputs: desired(fmt.Sprintf(body, "in")), Details: details}
+	meta := &hookv1.ResponseMeta{Features: []string{"events"}}
+	want := &mapv1.MapResponse{Outputs: desired(fmt.Sprintf(body, "in")), Details: details, Meta: meta}
 	if diff := cmp.Diff(want, mapped, protocmp.Transform()); diff != "" || err != nil {
 		t.Errorf("map: %v (-want +got):\n%s", err, diff)
 	}
 	finalized, err := client.Finalize(t.Context(), &mapv1.FinalizeRequest{
 		Controller: controller, Parent: parent, MapKey: "ConfigMap/shop/in", Outputs: outputs,
 	})
-	last := &mapv1.FinalizeResponse{Outputs: desired(fmt.Sprintf(body, "gone")), Details: details, Finalized: true}
+	last := &mapv1.FinalizeResponse{
+		Outputs: desired(fmt.Sprintf(body, "gone")), Details: details, Finalized: true, Meta: meta,
+	}
 	if diff := cmp.Diff(last, finalized, protocmp.Transform()); diff != "" || err != nil {
 		t.Errorf("finalize: %v (-want +got):\n%s", err, diff)
 	}

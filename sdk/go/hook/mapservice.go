@@ -3,23 +3,20 @@ package hook
 import (
 	"context"
 
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	mapv1 "github.com/hookloop/hookloop/gen/hookloop/map/v1"
 	"google.golang.org/grpc"
 )
 
 // Register registers the hook's service, as Composite's does.
 func (m Mapper) Register(r grpc.ServiceRegistrar) {
-	r.RegisterService(served(mapv1.MapHookService_ServiceDesc, m.methods()), mapper{hook: m})
+	s := mapper{hooks: only("map", m)}
+	r.RegisterService(served(mapv1.MapHookService_ServiceDesc, s.methods(m)), s)
 }
 
-func (m Mapper) register(r grpc.ServiceRegistrar) string {
-	mapv1.RegisterMapHookServiceServer(r, mapper{hook: m})
-	return mapv1.MapHookService_ServiceDesc.ServiceName
-}
-
-func (m Mapper) methods() methods {
+// methods returns the methods that a hook has a function for.
+func (s mapper) methods(m Mapper) methods {
 	all := methods{}
-	s := mapper{hook: m}
 	if m.Map != nil {
 		all[mapv1.MapHookService_Map_FullMethodName] = answering(s.Map)
 	}
@@ -38,41 +35,53 @@ func (m Mapper) methods() methods {
 // mapper implements the service of map hooks.
 type mapper struct {
 	mapv1.UnimplementedMapHookServiceServer
-	hook Mapper
+	hooks byName[Mapper]
 }
 
 func (s mapper) Map(ctx context.Context, m *mapv1.MapRequest) (*mapv1.MapResponse, error) {
-	if s.hook.Map == nil {
+	hook, err := s.hooks.find(m.GetMeta())
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	if hook.Map == nil {
 		return nil, notServed("Map")
 	}
 	req, err := newMapRequest(ctx, m, m.GetInput())
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	_, a, err := mapInput(ctx, s.hook.Map, req)
+	_, a, err := mapInput(ctx, hook.Map, req, m.GetMeta())
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	return &mapv1.MapResponse{Outputs: a.children, Details: a.details}, nil
+	return &mapv1.MapResponse{Outputs: a.children, Details: a.details, Meta: a.meta}, nil
 }
 
 func (s mapper) Tombstone(ctx context.Context, m *mapv1.TombstoneRequest) (*mapv1.TombstoneResponse, error) {
-	if s.hook.Tombstone == nil {
+	hook, err := s.hooks.find(m.GetMeta())
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	if hook.Tombstone == nil {
 		return nil, notServed("Tombstone")
 	}
 	req, err := newMapRequest(ctx, m, nil)
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	a, err := keep(ctx, s.hook.Tombstone, req)
+	a, err := keep(ctx, hook.Tombstone, req, m.GetMeta())
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	return &mapv1.TombstoneResponse{Outputs: a.children, Details: a.details}, nil
+	return &mapv1.TombstoneResponse{Outputs: a.children, Details: a.details, Meta: a.meta}, nil
 }
 
 func (s mapper) Finalize(ctx context.Context, m *mapv1.FinalizeRequest) (*mapv1.FinalizeResponse, error) {
-	if s.hook.Finalize == nil {
+	hook, err := s.hooks.find(m.GetMeta())
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	if hook.Finalize == nil {
 		return nil, notServed("Finalize")
 	}
 	req, err := newMapRequest(ctx, m, m.GetInput())
@@ -80,23 +89,29 @@ func (s mapper) Finalize(ctx context.Context, m *mapv1.FinalizeRequest) (*mapv1.
 		return nil, statusOf(err)
 	}
 	req.Finalizing = true
-	resp, a, err := mapInput(ctx, s.hook.Finalize, req)
+	resp, a, err := mapInput(ctx, hook.Finalize, req, m.GetMeta())
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	return &mapv1.FinalizeResponse{Outputs: a.children, Details: a.details, Finalized: resp.Finalized}, nil
+	return &mapv1.FinalizeResponse{Outputs: a.children, Details: a.details, Meta: a.meta, Finalized: resp.Finalized}, nil
 }
 
 func (s mapper) Customize(ctx context.Context, m *mapv1.CustomizeRequest) (*mapv1.CustomizeResponse, error) {
-	rules, err := customize(ctx, s.hook.Customize, m.GetController(), m.GetParent())
+	hook, err := s.hooks.find(m.GetMeta())
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	return &mapv1.CustomizeResponse{RelatedResources: rules}, nil
+	rules, meta, err := customize(ctx, hook.Customize, m.GetMeta(), m.GetController(), m.GetParent())
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	return &mapv1.CustomizeResponse{RelatedResources: rules, Meta: meta}, nil
 }
 
 // mapInput calls a map hook's function and encodes its response.
-func mapInput(ctx context.Context, f MapFunc, req *MapRequest) (*MapResponse, answer, error) {
+func mapInput(
+	ctx context.Context, f MapFunc, req *MapRequest, meta *hookv1.RequestMeta,
+) (*MapResponse, answer, error) {
 	resp, err := f(ctx, req)
 	if err != nil {
 		return nil, answer{}, err
@@ -108,12 +123,14 @@ func mapInput(ctx context.Context, f MapFunc, req *MapRequest) (*MapResponse, an
 	if err != nil {
 		return nil, answer{}, err
 	}
-	a, err := encodeResponse(callCacheOf(ctx), nil, "Outputs", resp.Outputs, details)
+	a, err := encodeResponse(ctx, meta, nil, "Outputs", resp.Outputs, details)
 	return resp, a, err
 }
 
 // keep calls a tombstone function and encodes its response.
-func keep(ctx context.Context, f TombstoneFunc, req *MapRequest) (a answer, err error) {
+func keep(
+	ctx context.Context, f TombstoneFunc, req *MapRequest, meta *hookv1.RequestMeta,
+) (a answer, err error) {
 	resp, err := f(ctx, &TombstoneRequest{
 		Controller: req.Controller, Parent: req.Parent, MapKey: req.MapKey, Outputs: req.Outputs, Related: req.Related,
 	})
@@ -128,5 +145,9 @@ func keep(ctx context.Context, f TombstoneFunc, req *MapRequest) (a answer, err 
 		return answer{}, err
 	}
 	a.children, err = encodeKept(resp.Outputs)
+	if err != nil {
+		return answer{}, err
+	}
+	a.meta, err = responseMeta(meta, a.children, a.details)
 	return a, err
 }

@@ -30,9 +30,9 @@ func answering[Request, Response proto.Message](
 	}
 }
 
-func (c Composite) methods() methods {
+// methods returns the methods that a hook has a function for.
+func (s composite) methods(c Composite) methods {
 	m := methods{}
-	s := composite{hook: c}
 	if c.Sync != nil {
 		m[compositev1.CompositeHookService_Sync_FullMethodName] = answering(s.Sync)
 	}
@@ -45,9 +45,9 @@ func (c Composite) methods() methods {
 	return m
 }
 
-func (d Decorator) methods() methods {
+// methods returns the methods that a hook has a function for.
+func (s decorator) methods(d Decorator) methods {
 	m := methods{}
-	s := decorator{hook: d}
 	if d.Sync != nil {
 		m[decoratorv1.DecoratorHookService_Sync_FullMethodName] = answering(s.Sync)
 	}
@@ -58,15 +58,6 @@ func (d Decorator) methods() methods {
 		m[decoratorv1.DecoratorHookService_Customize_FullMethodName] = answering(s.Customize)
 	}
 	return m
-}
-
-// methodsOf returns the methods of all hooks.
-func methodsOf(hooks []Hook) methods {
-	all := methods{}
-	for _, h := range hooks {
-		maps.Copy(all, h.methods())
-	}
-	return all
 }
 
 // names returns the full names of the methods, sorted.

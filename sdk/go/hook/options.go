@@ -99,9 +99,9 @@ func (o Options) withDefaults() Options {
 }
 
 // streams returns a server of streams for the hooks. It takes no more calls once ctx is done.
-func (o Options) streams(ctx context.Context, provider trace.TracerProvider, hooks []Hook) *streams {
+func (o Options) streams(ctx context.Context, provider trace.TracerProvider, hooks *catalog) *streams {
 	s := &streams{
-		methods: methodsOf(hooks), calls: callLog{o.Log}, build: o.BuildID, log: o.Log,
+		methods: hooks.methods(), calls: callLog{o.Log}, build: o.BuildID, log: o.Log,
 		stopping: ctx.Done(), triggers: &triggers{}, tracer: provider.Tracer("github.com/hookloop/hookloop/sdk/go/hook"),
 	}
 	if o.Triggers != nil {

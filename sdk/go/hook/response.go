@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -112,11 +113,13 @@ type answer struct {
 	status   []byte
 	children []*hookv1.DesiredObject
 	details  *hookv1.ResponseDetails
+	meta     *hookv1.ResponseMeta
 }
 
 // encodeResponse encodes the common part of a response. The error names the invalid item.
 func encodeResponse(
-	cache *callCache, status any, field string, children []Child, details *hookv1.ResponseDetails,
+	ctx context.Context, request *hookv1.RequestMeta,
+	status any, field string, children []Child, details *hookv1.ResponseDetails,
 ) (answer, error) {
 	a := answer{details: details}
 	var err error
@@ -124,7 +127,11 @@ func encodeResponse(
 	if err != nil {
 		return answer{}, err
 	}
-	a.children, err = cache.encode(field, children)
+	a.children, err = callCacheOf(ctx).encode(field, children)
+	if err != nil {
+		return answer{}, err
+	}
+	a.meta, err = responseMeta(request, a.children, details)
 	return a, err
 }
 

@@ -47,6 +47,10 @@ const (
 // Serve returns an error if the options are invalid, or if the server cannot listen.
 func Serve(ctx context.Context, o ServeOptions, hooks ...Hook) error {
 	o.Options = o.withDefaults()
+	all, err := newCatalog(hooks)
+	if err != nil {
+		return err
+	}
 	provider := startTracing()
 	defer flush(o.Log)
 	calls := newUnary(callLog{o.Log})
@@ -61,9 +65,9 @@ func Serve(ctx context.Context, o ServeOptions, hooks ...Hook) error {
 	}
 	o.warnIfUnauthenticated(o.Log, listener.Addr())
 	healthy := health.NewServer()
-	streams := o.streams(ctx, provider, hooks)
+	streams := o.streams(ctx, provider, all)
 	defer streams.sessions.close()
-	o.register(server, healthy, streams, hooks)
+	o.register(server, healthy, streams, all)
 	err = o.run(ctx, server, healthy, listener)
 	if !streams.running.wait(o.GracePeriod) {
 		o.Log.Warn("functions that do not end with their contexts are left behind")
@@ -97,10 +101,10 @@ func (o *ServeOptions) newServer(provider trace.TracerProvider, calls *unary) (*
 }
 
 // register registers all services with the server.
-func (o *ServeOptions) register(server *grpc.Server, healthy *health.Server, streams *streams, hooks []Hook) {
+func (o *ServeOptions) register(server *grpc.Server, healthy *health.Server, streams *streams, hooks *catalog) {
 	healthv1.RegisterHealthServer(server, healthy)
-	for _, h := range hooks {
-		healthy.SetServingStatus(h.register(server), healthv1.HealthCheckResponse_SERVING)
+	for _, service := range hooks.register(server) {
+		healthy.SetServingStatus(service, healthv1.HealthCheckResponse_SERVING)
 	}
 	streamv1.RegisterHookStreamServiceServer(server, streams)
 	healthy.SetServingStatus(streamv1.HookStreamService_ServiceDesc.ServiceName, healthv1.HealthCheckResponse_SERVING)

@@ -13,26 +13,30 @@ import (
 // composite implements the service of composite hooks.
 type composite struct {
 	compositev1.UnimplementedCompositeHookServiceServer
-	hook Composite
+	hooks byName[Composite]
 }
 
 func (c composite) Sync(
 	ctx context.Context,
 	m *compositev1.SyncRequest,
 ) (*compositev1.SyncResponse, error) {
-	if c.hook.Sync == nil {
+	hook, err := c.hooks.find(m.GetMeta())
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	if hook.Sync == nil {
 		return nil, notServed("Sync")
 	}
 	req, err := newSyncRequest(ctx, m, m.GetParent(), m.GetChildren(), false)
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	_, a, err := syncChildren(ctx, c.hook.Sync, req)
+	_, a, err := syncChildren(ctx, hook.Sync, req, m.GetMeta())
 	if err != nil {
 		return nil, statusOf(err)
 	}
 	return &compositev1.SyncResponse{
-		Status: a.status, Children: a.children, Details: a.details,
+		Status: a.status, Children: a.children, Details: a.details, Meta: a.meta,
 	}, nil
 }
 
@@ -40,19 +44,23 @@ func (c composite) Finalize(
 	ctx context.Context,
 	m *compositev1.FinalizeRequest,
 ) (*compositev1.FinalizeResponse, error) {
-	if c.hook.Finalize == nil {
+	hook, err := c.hooks.find(m.GetMeta())
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	if hook.Finalize == nil {
 		return nil, notServed("Finalize")
 	}
 	req, err := newSyncRequest(ctx, m, m.GetParent(), m.GetChildren(), true)
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	resp, a, err := syncChildren(ctx, c.hook.Finalize, req)
+	resp, a, err := syncChildren(ctx, hook.Finalize, req, m.GetMeta())
 	if err != nil {
 		return nil, statusOf(err)
 	}
 	return &compositev1.FinalizeResponse{
-		Status: a.status, Children: a.children, Details: a.details, Finalized: resp.Finalized,
+		Status: a.status, Children: a.children, Details: a.details, Meta: a.meta, Finalized: resp.Finalized,
 	}, nil
 }
 
@@ -60,36 +68,44 @@ func (c composite) Customize(
 	ctx context.Context,
 	m *compositev1.CustomizeRequest,
 ) (*compositev1.CustomizeResponse, error) {
-	rules, err := customize(ctx, c.hook.Customize, m.GetController(), m.GetParent())
+	hook, err := c.hooks.find(m.GetMeta())
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	return &compositev1.CustomizeResponse{RelatedResources: rules}, nil
+	rules, meta, err := customize(ctx, hook.Customize, m.GetMeta(), m.GetController(), m.GetParent())
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	return &compositev1.CustomizeResponse{RelatedResources: rules, Meta: meta}, nil
 }
 
 // decorator implements the service of decorator hooks.
 type decorator struct {
 	decoratorv1.UnimplementedDecoratorHookServiceServer
-	hook Decorator
+	hooks byName[Decorator]
 }
 
 func (d decorator) Sync(
 	ctx context.Context,
 	m *decoratorv1.SyncRequest,
 ) (*decoratorv1.SyncResponse, error) {
-	if d.hook.Sync == nil {
+	hook, err := d.hooks.find(m.GetMeta())
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	if hook.Sync == nil {
 		return nil, notServed("Sync")
 	}
 	req, err := newSyncRequest(ctx, m, m.GetObject(), m.GetAttachments(), false)
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	resp, a, err := decorate(ctx, d.hook.Sync, req)
+	resp, a, err := decorate(ctx, hook.Sync, req, m.GetMeta())
 	if err != nil {
 		return nil, statusOf(err)
 	}
 	out := &decoratorv1.SyncResponse{
-		Status: a.status, Attachments: a.children, Details: a.details,
+		Status: a.status, Attachments: a.children, Details: a.details, Meta: a.meta,
 	}
 	out.Labels, out.Annotations = encodePatch(resp.Labels), encodePatch(resp.Annotations)
 	return out, nil
@@ -99,19 +115,23 @@ func (d decorator) Finalize(
 	ctx context.Context,
 	m *decoratorv1.FinalizeRequest,
 ) (*decoratorv1.FinalizeResponse, error) {
-	if d.hook.Finalize == nil {
+	hook, err := d.hooks.find(m.GetMeta())
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	if hook.Finalize == nil {
 		return nil, notServed("Finalize")
 	}
 	req, err := newSyncRequest(ctx, m, m.GetObject(), m.GetAttachments(), true)
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	resp, a, err := decorate(ctx, d.hook.Finalize, req)
+	resp, a, err := decorate(ctx, hook.Finalize, req, m.GetMeta())
 	if err != nil {
 		return nil, statusOf(err)
 	}
 	out := &decoratorv1.FinalizeResponse{
-		Status: a.status, Attachments: a.children, Details: a.details, Finalized: resp.Finalized,
+		Status: a.status, Attachments: a.children, Details: a.details, Meta: a.meta, Finalized: resp.Finalized,
 	}
 	out.Labels, out.Annotations = encodePatch(resp.Labels), encodePatch(resp.Annotations)
 	return out, nil
@@ -121,15 +141,21 @@ func (d decorator) Customize(
 	ctx context.Context,
 	m *decoratorv1.CustomizeRequest,
 ) (*decoratorv1.CustomizeResponse, error) {
-	rules, err := customize(ctx, d.hook.Customize, m.GetController(), m.GetObject())
+	hook, err := d.hooks.find(m.GetMeta())
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	return &decoratorv1.CustomizeResponse{RelatedResources: rules}, nil
+	rules, meta, err := customize(ctx, hook.Customize, m.GetMeta(), m.GetController(), m.GetObject())
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	return &decoratorv1.CustomizeResponse{RelatedResources: rules, Meta: meta}, nil
 }
 
 // syncChildren calls a composite hook's function and encodes its response.
-func syncChildren(ctx context.Context, f SyncFunc, req *SyncRequest) (*SyncResponse, answer, error) {
+func syncChildren(
+	ctx context.Context, f SyncFunc, req *SyncRequest, meta *hookv1.RequestMeta,
+) (*SyncResponse, answer, error) {
 	resp, err := f(ctx, req)
 	if err != nil {
 		return nil, answer{}, err
@@ -141,12 +167,14 @@ func syncChildren(ctx context.Context, f SyncFunc, req *SyncRequest) (*SyncRespo
 	if err != nil {
 		return nil, answer{}, err
 	}
-	a, err := encodeResponse(callCacheOf(ctx), resp.Status, "Children", resp.Children, details)
+	a, err := encodeResponse(ctx, meta, resp.Status, "Children", resp.Children, details)
 	return resp, a, err
 }
 
 // decorate calls a decorator hook's function and encodes its response.
-func decorate(ctx context.Context, f DecorateFunc, req *SyncRequest) (*DecorateResponse, answer, error) {
+func decorate(
+	ctx context.Context, f DecorateFunc, req *SyncRequest, meta *hookv1.RequestMeta,
+) (*DecorateResponse, answer, error) {
 	resp, err := f(ctx, req)
 	if err != nil {
 		return nil, answer{}, err
@@ -158,36 +186,42 @@ func decorate(ctx context.Context, f DecorateFunc, req *SyncRequest) (*DecorateR
 	if err != nil {
 		return nil, answer{}, err
 	}
-	a, err := encodeResponse(callCacheOf(ctx), resp.Status, "Attachments", resp.Attachments, details)
+	a, err := encodeResponse(ctx, meta, resp.Status, "Attachments", resp.Attachments, details)
 	return resp, a, err
 }
 
 func customize(
 	ctx context.Context,
 	f CustomizeFunc,
+	request *hookv1.RequestMeta,
 	controller, parent *hookv1.ObservedObject,
-) ([]*hookv1.RelatedResourceRule, error) {
+) ([]*hookv1.RelatedResourceRule, *hookv1.ResponseMeta, error) {
 	if f == nil {
-		return nil, notServed("Customize")
+		return nil, nil, notServed("Customize")
 	}
 	req := &CustomizeRequest{}
 	var err error
 	req.Controller, err = decodeObject(controller)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	req.Parent, err = decodeObject(parent)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	resp, err := f(ctx, req)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if resp == nil {
-		return nil, errNoResponse
+		return nil, nil, errNoResponse
 	}
-	return encodeRules("Related", resp.Related)
+	rules, err := encodeRules("Related", resp.Related)
+	if err != nil {
+		return nil, nil, err
+	}
+	meta, err := responseMeta(request, nil, nil, rules...)
+	return rules, meta, err
 }
 
 var errNoResponse = hookError{

@@ -216,8 +216,10 @@ func (p *Pool) session(ctx context.Context, subject string) (*Session, error) {
 // Hook is a hook that a pool's sessions answer. Name is for messages; Timeout applies to each
 // question.
 type Hook struct {
-	Pool    *Pool
-	Name    string
+	Pool *Pool
+	Name string
+	// Hook is the hook's name at a server with several hooks; empty for the only one.
+	Hook    string
 	Timeout time.Duration
 	// AnsweredBy is the prefix of hook.Answer.AnsweredBy; the session's build is appended.
 	AnsweredBy string
@@ -239,7 +241,9 @@ func (h Hook) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
-	call := question(q)
+	meta := codec.StreamMeta(h.Hook)
+	trace.SpanFromContext(ctx).SetAttributes(attribute.String("hookloop.hook.request_id", meta.GetRequestId()))
+	call := question(q, meta)
 	call.TraceContext = traceContext(ctx)
 	call.Remaining = func() time.Duration { return time.Until(deadline) }
 	var losses int

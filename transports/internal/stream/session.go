@@ -9,6 +9,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/budget"
+	"github.com/hookloop/hookloop/internal/protocol/features"
 	"github.com/hookloop/hookloop/internal/protocol/session"
 	"github.com/hookloop/hookloop/transports/codec"
 	"google.golang.org/grpc/codes"
@@ -110,6 +111,7 @@ func New(s Config) *Session {
 	out.engine = session.NewEngine(session.EngineSettings[*object.Object]{
 		SessionID:    s.ID,
 		Build:        s.Build,
+		Features:     features.All(),
 		Encode:       codec.Object,
 		MessageBytes: codec.MaxMessageBytes,
 		Reserver:     out.messages,

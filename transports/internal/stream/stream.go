@@ -12,6 +12,7 @@ package stream
 import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"github.com/hookloop/hookloop/internal/protocol/session"
 	"github.com/hookloop/hookloop/transports/codec"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,9 +20,9 @@ import (
 
 // question converts a question of the port. It passes the cache's objects on; unchanged ones are
 // not inspected again.
-func question(q *hook.Question) session.Question[*object.Object] {
+func question(q *hook.Question, meta *hookv1.RequestMeta) session.Question[*object.Object] {
 	out := session.Question[*object.Object]{
-		Subject: subject(q), Method: codec.Method(q.Kind, q.Op), Envelope: codec.NewEnvelope(q),
+		Subject: subject(q), Method: codec.Method(q.Kind, q.Op), Envelope: codec.NewEnvelope(q, meta),
 		Slots: make([]session.Slot[*object.Object], 0, 3+len(q.Children)+len(q.Related)),
 	}
 	add := func(slot int, objects ...*object.Object) {

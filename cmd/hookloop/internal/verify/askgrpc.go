@@ -33,6 +33,7 @@ const overtime = 5 * time.Second
 // own client would end a call at its deadline, so that no caller could see whether the hook does.
 type grpcClient struct {
 	base          string
+	named         string // the hook's name at its server; empty for the only one
 	timeout       time.Duration
 	authorization string
 	http          *http.Transport
@@ -72,7 +73,7 @@ func (c *grpcClient) ask(ctx context.Context, q *hook.Question) *reply {
 
 // askWithin makes the call with a deadline, and waits for its end beyond the deadline.
 func (c *grpcClient) askWithin(ctx context.Context, q *hook.Question, timeout time.Duration) *reply {
-	call := codec.New(q)
+	call := codec.New(q, codec.Meta("verify", c.named))
 	request, err := proto.Marshal(call.Request)
 	if err != nil {
 		return &reply{unreachable: err.Error()}

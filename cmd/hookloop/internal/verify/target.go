@@ -172,6 +172,14 @@ func declaredPath(h *v1alpha1.Hook) string {
 	return ""
 }
 
+// declaredHook returns the name of a declared hook at its server.
+func declaredHook(h *v1alpha1.Hook) string {
+	if h == nil || h.GRPC == nil {
+		return ""
+	}
+	return h.GRPC.Hook
+}
+
 func isURL(address string) bool {
 	return strings.HasPrefix(address, "http://") || strings.HasPrefix(address, "https://")
 }
@@ -192,8 +200,10 @@ func (s *subject) target(op hook.Op, address string, o Options, security *materi
 	if err != nil {
 		return nil, err
 	}
-	t.field = security.spec(map[string]any{"target": address, "insecure": security.plain})
+	named := declaredHook(s.hooks[op])
+	t.field = security.spec(map[string]any{"target": address, "insecure": security.plain, "hook": named})
 	t.grpc = newGRPCClient(host, t.timeout, security)
+	t.grpc.named = named
 	t.client = t.grpc
 	return t, nil
 }

@@ -36,7 +36,9 @@ type SyncRequest struct {
 	// The related objects: one group for each name of rules, and one for each resource of rules
 	// without a name. The rules are those of the last response to Customize, or
 	// ResponseDetails.requirements of the last response to Sync or Finalize.
-	Related       []*v1.RelatedGroup `protobuf:"bytes,4,rep,name=related,proto3" json:"related,omitempty"`
+	Related []*v1.RelatedGroup `protobuf:"bytes,4,rep,name=related,proto3" json:"related,omitempty"`
+	// The engine, the request and the hook that should answer.
+	Meta          *v1.RequestMeta `protobuf:"bytes,15,opt,name=meta,proto3" json:"meta,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -99,6 +101,13 @@ func (x *SyncRequest) GetRelated() []*v1.RelatedGroup {
 	return nil
 }
 
+func (x *SyncRequest) GetMeta() *v1.RequestMeta {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
 // SyncResponse is the desired state of one parent.
 type SyncResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -108,7 +117,9 @@ type SyncResponse struct {
 	// All children that should exist. Hookloop deletes a child that exists and is not listed.
 	Children []*v1.DesiredObject `protobuf:"bytes,2,rep,name=children,proto3" json:"children,omitempty"`
 	// Resync, conditions, Events, results and requirements. May be absent.
-	Details       *v1.ResponseDetails `protobuf:"bytes,3,opt,name=details,proto3" json:"details,omitempty"`
+	Details *v1.ResponseDetails `protobuf:"bytes,3,opt,name=details,proto3" json:"details,omitempty"`
+	// The features that the response uses.
+	Meta          *v1.ResponseMeta `protobuf:"bytes,15,opt,name=meta,proto3" json:"meta,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -164,6 +175,13 @@ func (x *SyncResponse) GetDetails() *v1.ResponseDetails {
 	return nil
 }
 
+func (x *SyncResponse) GetMeta() *v1.ResponseMeta {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
 // FinalizeRequest is the observed state of one parent that is being deleted.
 type FinalizeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -174,7 +192,9 @@ type FinalizeRequest struct {
 	// The parent's children, as in SyncRequest.children.
 	Children []*v1.ObjectGroup `protobuf:"bytes,3,rep,name=children,proto3" json:"children,omitempty"`
 	// The related objects, as in SyncRequest.related.
-	Related       []*v1.RelatedGroup `protobuf:"bytes,4,rep,name=related,proto3" json:"related,omitempty"`
+	Related []*v1.RelatedGroup `protobuf:"bytes,4,rep,name=related,proto3" json:"related,omitempty"`
+	// The engine, the request and the hook that should answer.
+	Meta          *v1.RequestMeta `protobuf:"bytes,15,opt,name=meta,proto3" json:"meta,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -237,6 +257,13 @@ func (x *FinalizeRequest) GetRelated() []*v1.RelatedGroup {
 	return nil
 }
 
+func (x *FinalizeRequest) GetMeta() *v1.RequestMeta {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
 // FinalizeResponse is the remaining desired state of one parent that is being deleted.
 type FinalizeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -248,7 +275,9 @@ type FinalizeResponse struct {
 	Details *v1.ResponseDetails `protobuf:"bytes,3,opt,name=details,proto3" json:"details,omitempty"`
 	// If true, Hookloop removes its finalizer and the API server deletes the parent. If false,
 	// Hookloop calls Finalize again after the next change.
-	Finalized     bool `protobuf:"varint,4,opt,name=finalized,proto3" json:"finalized,omitempty"`
+	Finalized bool `protobuf:"varint,4,opt,name=finalized,proto3" json:"finalized,omitempty"`
+	// The features that the response uses.
+	Meta          *v1.ResponseMeta `protobuf:"bytes,15,opt,name=meta,proto3" json:"meta,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -311,13 +340,22 @@ func (x *FinalizeResponse) GetFinalized() bool {
 	return false
 }
 
+func (x *FinalizeResponse) GetMeta() *v1.ResponseMeta {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
 // CustomizeRequest asks for the rules that select a parent's related objects.
 type CustomizeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The CompositeController.
 	Controller *v1.ObservedObject `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
 	// The parent.
-	Parent        *v1.ObservedObject `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"`
+	Parent *v1.ObservedObject `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"`
+	// The engine, the request and the hook that should answer.
+	Meta          *v1.RequestMeta `protobuf:"bytes,15,opt,name=meta,proto3" json:"meta,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -366,13 +404,22 @@ func (x *CustomizeRequest) GetParent() *v1.ObservedObject {
 	return nil
 }
 
+func (x *CustomizeRequest) GetMeta() *v1.RequestMeta {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
 // CustomizeResponse selects a parent's related objects.
 type CustomizeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rules. An object is related if at least one rule selects it.
 	RelatedResources []*v1.RelatedResourceRule `protobuf:"bytes,1,rep,name=related_resources,json=relatedResources,proto3" json:"related_resources,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// The features that the response uses.
+	Meta          *v1.ResponseMeta `protobuf:"bytes,15,opt,name=meta,proto3" json:"meta,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CustomizeResponse) Reset() {
@@ -412,43 +459,56 @@ func (x *CustomizeResponse) GetRelatedResources() []*v1.RelatedResourceRule {
 	return nil
 }
 
+func (x *CustomizeResponse) GetMeta() *v1.ResponseMeta {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
 var File_hookloop_composite_v1_composite_proto protoreflect.FileDescriptor
 
 const file_hookloop_composite_v1_composite_proto_rawDesc = "" +
 	"\n" +
-	"%hookloop/composite/v1/composite.proto\x12\x15hookloop.composite.v1\x1a\x1ehookloop/hook/v1/desired.proto\x1a\x1fhookloop/hook/v1/observed.proto\x1a\x1ehookloop/hook/v1/related.proto\x1a\x1fhookloop/hook/v1/response.proto\"\xfe\x01\n" +
+	"%hookloop/composite/v1/composite.proto\x12\x15hookloop.composite.v1\x1a\x1ehookloop/hook/v1/desired.proto\x1a\x1bhookloop/hook/v1/meta.proto\x1a\x1fhookloop/hook/v1/observed.proto\x1a\x1ehookloop/hook/v1/related.proto\x1a\x1fhookloop/hook/v1/response.proto\"\xb1\x02\n" +
 	"\vSyncRequest\x12@\n" +
 	"\n" +
 	"controller\x18\x01 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\n" +
 	"controller\x128\n" +
 	"\x06parent\x18\x02 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x06parent\x129\n" +
 	"\bchildren\x18\x03 \x03(\v2\x1d.hookloop.hook.v1.ObjectGroupR\bchildren\x128\n" +
-	"\arelated\x18\x04 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\"\xb0\x01\n" +
+	"\arelated\x18\x04 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\x121\n" +
+	"\x04meta\x18\x0f \x01(\v2\x1d.hookloop.hook.v1.RequestMetaR\x04meta\"\xe4\x01\n" +
 	"\fSyncResponse\x12\x1b\n" +
 	"\x06status\x18\x01 \x01(\fH\x00R\x06status\x88\x01\x01\x12;\n" +
 	"\bchildren\x18\x02 \x03(\v2\x1f.hookloop.hook.v1.DesiredObjectR\bchildren\x12;\n" +
-	"\adetails\x18\x03 \x01(\v2!.hookloop.hook.v1.ResponseDetailsR\adetailsB\t\n" +
-	"\a_status\"\x82\x02\n" +
+	"\adetails\x18\x03 \x01(\v2!.hookloop.hook.v1.ResponseDetailsR\adetails\x122\n" +
+	"\x04meta\x18\x0f \x01(\v2\x1e.hookloop.hook.v1.ResponseMetaR\x04metaB\t\n" +
+	"\a_status\"\xb5\x02\n" +
 	"\x0fFinalizeRequest\x12@\n" +
 	"\n" +
 	"controller\x18\x01 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\n" +
 	"controller\x128\n" +
 	"\x06parent\x18\x02 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x06parent\x129\n" +
 	"\bchildren\x18\x03 \x03(\v2\x1d.hookloop.hook.v1.ObjectGroupR\bchildren\x128\n" +
-	"\arelated\x18\x04 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\"\xd2\x01\n" +
+	"\arelated\x18\x04 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\x121\n" +
+	"\x04meta\x18\x0f \x01(\v2\x1d.hookloop.hook.v1.RequestMetaR\x04meta\"\x86\x02\n" +
 	"\x10FinalizeResponse\x12\x1b\n" +
 	"\x06status\x18\x01 \x01(\fH\x00R\x06status\x88\x01\x01\x12;\n" +
 	"\bchildren\x18\x02 \x03(\v2\x1f.hookloop.hook.v1.DesiredObjectR\bchildren\x12;\n" +
 	"\adetails\x18\x03 \x01(\v2!.hookloop.hook.v1.ResponseDetailsR\adetails\x12\x1c\n" +
-	"\tfinalized\x18\x04 \x01(\bR\tfinalizedB\t\n" +
-	"\a_status\"\x8e\x01\n" +
+	"\tfinalized\x18\x04 \x01(\bR\tfinalized\x122\n" +
+	"\x04meta\x18\x0f \x01(\v2\x1e.hookloop.hook.v1.ResponseMetaR\x04metaB\t\n" +
+	"\a_status\"\xc1\x01\n" +
 	"\x10CustomizeRequest\x12@\n" +
 	"\n" +
 	"controller\x18\x01 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\n" +
 	"controller\x128\n" +
-	"\x06parent\x18\x02 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x06parent\"g\n" +
+	"\x06parent\x18\x02 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x06parent\x121\n" +
+	"\x04meta\x18\x0f \x01(\v2\x1d.hookloop.hook.v1.RequestMetaR\x04meta\"\x9b\x01\n" +
 	"\x11CustomizeResponse\x12R\n" +
-	"\x11related_resources\x18\x01 \x03(\v2%.hookloop.hook.v1.RelatedResourceRuleR\x10relatedResources2\xa4\x02\n" +
+	"\x11related_resources\x18\x01 \x03(\v2%.hookloop.hook.v1.RelatedResourceRuleR\x10relatedResources\x122\n" +
+	"\x04meta\x18\x0f \x01(\v2\x1e.hookloop.hook.v1.ResponseMetaR\x04meta2\xa4\x02\n" +
 	"\x14CompositeHookService\x12O\n" +
 	"\x04Sync\x12\".hookloop.composite.v1.SyncRequest\x1a#.hookloop.composite.v1.SyncResponse\x12[\n" +
 	"\bFinalize\x12&.hookloop.composite.v1.FinalizeRequest\x1a'.hookloop.composite.v1.FinalizeResponse\x12^\n" +
@@ -478,37 +538,45 @@ var file_hookloop_composite_v1_composite_proto_goTypes = []any{
 	(*v1.ObservedObject)(nil),      // 6: hookloop.hook.v1.ObservedObject
 	(*v1.ObjectGroup)(nil),         // 7: hookloop.hook.v1.ObjectGroup
 	(*v1.RelatedGroup)(nil),        // 8: hookloop.hook.v1.RelatedGroup
-	(*v1.DesiredObject)(nil),       // 9: hookloop.hook.v1.DesiredObject
-	(*v1.ResponseDetails)(nil),     // 10: hookloop.hook.v1.ResponseDetails
-	(*v1.RelatedResourceRule)(nil), // 11: hookloop.hook.v1.RelatedResourceRule
+	(*v1.RequestMeta)(nil),         // 9: hookloop.hook.v1.RequestMeta
+	(*v1.DesiredObject)(nil),       // 10: hookloop.hook.v1.DesiredObject
+	(*v1.ResponseDetails)(nil),     // 11: hookloop.hook.v1.ResponseDetails
+	(*v1.ResponseMeta)(nil),        // 12: hookloop.hook.v1.ResponseMeta
+	(*v1.RelatedResourceRule)(nil), // 13: hookloop.hook.v1.RelatedResourceRule
 }
 var file_hookloop_composite_v1_composite_proto_depIdxs = []int32{
 	6,  // 0: hookloop.composite.v1.SyncRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
 	6,  // 1: hookloop.composite.v1.SyncRequest.parent:type_name -> hookloop.hook.v1.ObservedObject
 	7,  // 2: hookloop.composite.v1.SyncRequest.children:type_name -> hookloop.hook.v1.ObjectGroup
 	8,  // 3: hookloop.composite.v1.SyncRequest.related:type_name -> hookloop.hook.v1.RelatedGroup
-	9,  // 4: hookloop.composite.v1.SyncResponse.children:type_name -> hookloop.hook.v1.DesiredObject
-	10, // 5: hookloop.composite.v1.SyncResponse.details:type_name -> hookloop.hook.v1.ResponseDetails
-	6,  // 6: hookloop.composite.v1.FinalizeRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
-	6,  // 7: hookloop.composite.v1.FinalizeRequest.parent:type_name -> hookloop.hook.v1.ObservedObject
-	7,  // 8: hookloop.composite.v1.FinalizeRequest.children:type_name -> hookloop.hook.v1.ObjectGroup
-	8,  // 9: hookloop.composite.v1.FinalizeRequest.related:type_name -> hookloop.hook.v1.RelatedGroup
-	9,  // 10: hookloop.composite.v1.FinalizeResponse.children:type_name -> hookloop.hook.v1.DesiredObject
-	10, // 11: hookloop.composite.v1.FinalizeResponse.details:type_name -> hookloop.hook.v1.ResponseDetails
-	6,  // 12: hookloop.composite.v1.CustomizeRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
-	6,  // 13: hookloop.composite.v1.CustomizeRequest.parent:type_name -> hookloop.hook.v1.ObservedObject
-	11, // 14: hookloop.composite.v1.CustomizeResponse.related_resources:type_name -> hookloop.hook.v1.RelatedResourceRule
-	0,  // 15: hookloop.composite.v1.CompositeHookService.Sync:input_type -> hookloop.composite.v1.SyncRequest
-	2,  // 16: hookloop.composite.v1.CompositeHookService.Finalize:input_type -> hookloop.composite.v1.FinalizeRequest
-	4,  // 17: hookloop.composite.v1.CompositeHookService.Customize:input_type -> hookloop.composite.v1.CustomizeRequest
-	1,  // 18: hookloop.composite.v1.CompositeHookService.Sync:output_type -> hookloop.composite.v1.SyncResponse
-	3,  // 19: hookloop.composite.v1.CompositeHookService.Finalize:output_type -> hookloop.composite.v1.FinalizeResponse
-	5,  // 20: hookloop.composite.v1.CompositeHookService.Customize:output_type -> hookloop.composite.v1.CustomizeResponse
-	18, // [18:21] is the sub-list for method output_type
-	15, // [15:18] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	9,  // 4: hookloop.composite.v1.SyncRequest.meta:type_name -> hookloop.hook.v1.RequestMeta
+	10, // 5: hookloop.composite.v1.SyncResponse.children:type_name -> hookloop.hook.v1.DesiredObject
+	11, // 6: hookloop.composite.v1.SyncResponse.details:type_name -> hookloop.hook.v1.ResponseDetails
+	12, // 7: hookloop.composite.v1.SyncResponse.meta:type_name -> hookloop.hook.v1.ResponseMeta
+	6,  // 8: hookloop.composite.v1.FinalizeRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
+	6,  // 9: hookloop.composite.v1.FinalizeRequest.parent:type_name -> hookloop.hook.v1.ObservedObject
+	7,  // 10: hookloop.composite.v1.FinalizeRequest.children:type_name -> hookloop.hook.v1.ObjectGroup
+	8,  // 11: hookloop.composite.v1.FinalizeRequest.related:type_name -> hookloop.hook.v1.RelatedGroup
+	9,  // 12: hookloop.composite.v1.FinalizeRequest.meta:type_name -> hookloop.hook.v1.RequestMeta
+	10, // 13: hookloop.composite.v1.FinalizeResponse.children:type_name -> hookloop.hook.v1.DesiredObject
+	11, // 14: hookloop.composite.v1.FinalizeResponse.details:type_name -> hookloop.hook.v1.ResponseDetails
+	12, // 15: hookloop.composite.v1.FinalizeResponse.meta:type_name -> hookloop.hook.v1.ResponseMeta
+	6,  // 16: hookloop.composite.v1.CustomizeRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
+	6,  // 17: hookloop.composite.v1.CustomizeRequest.parent:type_name -> hookloop.hook.v1.ObservedObject
+	9,  // 18: hookloop.composite.v1.CustomizeRequest.meta:type_name -> hookloop.hook.v1.RequestMeta
+	13, // 19: hookloop.composite.v1.CustomizeResponse.related_resources:type_name -> hookloop.hook.v1.RelatedResourceRule
+	12, // 20: hookloop.composite.v1.CustomizeResponse.meta:type_name -> hookloop.hook.v1.ResponseMeta
+	0,  // 21: hookloop.composite.v1.CompositeHookService.Sync:input_type -> hookloop.composite.v1.SyncRequest
+	2,  // 22: hookloop.composite.v1.CompositeHookService.Finalize:input_type -> hookloop.composite.v1.FinalizeRequest
+	4,  // 23: hookloop.composite.v1.CompositeHookService.Customize:input_type -> hookloop.composite.v1.CustomizeRequest
+	1,  // 24: hookloop.composite.v1.CompositeHookService.Sync:output_type -> hookloop.composite.v1.SyncResponse
+	3,  // 25: hookloop.composite.v1.CompositeHookService.Finalize:output_type -> hookloop.composite.v1.FinalizeResponse
+	5,  // 26: hookloop.composite.v1.CompositeHookService.Customize:output_type -> hookloop.composite.v1.CustomizeResponse
+	24, // [24:27] is the sub-list for method output_type
+	21, // [21:24] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_hookloop_composite_v1_composite_proto_init() }

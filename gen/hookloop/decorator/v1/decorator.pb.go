@@ -37,7 +37,9 @@ type SyncRequest struct {
 	// The related objects: one group for each name of rules, and one for each resource of rules
 	// without a name. The rules are those of the last response to Customize, or
 	// ResponseDetails.requirements of the last response to Sync or Finalize.
-	Related       []*v1.RelatedGroup `protobuf:"bytes,4,rep,name=related,proto3" json:"related,omitempty"`
+	Related []*v1.RelatedGroup `protobuf:"bytes,4,rep,name=related,proto3" json:"related,omitempty"`
+	// The engine, the request and the hook that should answer.
+	Meta          *v1.RequestMeta `protobuf:"bytes,15,opt,name=meta,proto3" json:"meta,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -100,6 +102,13 @@ func (x *SyncRequest) GetRelated() []*v1.RelatedGroup {
 	return nil
 }
 
+func (x *SyncRequest) GetMeta() *v1.RequestMeta {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
 // SyncResponse is what to add to one object.
 type SyncResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -114,7 +123,9 @@ type SyncResponse struct {
 	// Changes of the object's labels. May be absent.
 	Labels *KeyPatch `protobuf:"bytes,4,opt,name=labels,proto3" json:"labels,omitempty"`
 	// Changes of the object's annotations. May be absent.
-	Annotations   *KeyPatch `protobuf:"bytes,5,opt,name=annotations,proto3" json:"annotations,omitempty"`
+	Annotations *KeyPatch `protobuf:"bytes,5,opt,name=annotations,proto3" json:"annotations,omitempty"`
+	// The features that the response uses.
+	Meta          *v1.ResponseMeta `protobuf:"bytes,15,opt,name=meta,proto3" json:"meta,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -180,6 +191,13 @@ func (x *SyncResponse) GetLabels() *KeyPatch {
 func (x *SyncResponse) GetAnnotations() *KeyPatch {
 	if x != nil {
 		return x.Annotations
+	}
+	return nil
+}
+
+func (x *SyncResponse) GetMeta() *v1.ResponseMeta {
+	if x != nil {
+		return x.Meta
 	}
 	return nil
 }
@@ -250,7 +268,9 @@ type FinalizeRequest struct {
 	// The attachments, as in SyncRequest.attachments.
 	Attachments []*v1.ObjectGroup `protobuf:"bytes,3,rep,name=attachments,proto3" json:"attachments,omitempty"`
 	// The related objects, as in SyncRequest.related.
-	Related       []*v1.RelatedGroup `protobuf:"bytes,4,rep,name=related,proto3" json:"related,omitempty"`
+	Related []*v1.RelatedGroup `protobuf:"bytes,4,rep,name=related,proto3" json:"related,omitempty"`
+	// The engine, the request and the hook that should answer.
+	Meta          *v1.RequestMeta `protobuf:"bytes,15,opt,name=meta,proto3" json:"meta,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -313,6 +333,13 @@ func (x *FinalizeRequest) GetRelated() []*v1.RelatedGroup {
 	return nil
 }
 
+func (x *FinalizeRequest) GetMeta() *v1.RequestMeta {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
 // FinalizeResponse holds the remaining changes of one object.
 type FinalizeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -329,7 +356,9 @@ type FinalizeResponse struct {
 	Annotations *KeyPatch `protobuf:"bytes,5,opt,name=annotations,proto3" json:"annotations,omitempty"`
 	// If true, Hookloop removes its finalizer from the object. If false, Hookloop calls Finalize
 	// again after the next change.
-	Finalized     bool `protobuf:"varint,6,opt,name=finalized,proto3" json:"finalized,omitempty"`
+	Finalized bool `protobuf:"varint,6,opt,name=finalized,proto3" json:"finalized,omitempty"`
+	// The features that the response uses.
+	Meta          *v1.ResponseMeta `protobuf:"bytes,15,opt,name=meta,proto3" json:"meta,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -406,13 +435,22 @@ func (x *FinalizeResponse) GetFinalized() bool {
 	return false
 }
 
+func (x *FinalizeResponse) GetMeta() *v1.ResponseMeta {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
 // CustomizeRequest asks for the rules that select an object's related objects.
 type CustomizeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The DecoratorController.
 	Controller *v1.ObservedObject `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
 	// The decorated object.
-	Object        *v1.ObservedObject `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
+	Object *v1.ObservedObject `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
+	// The engine, the request and the hook that should answer.
+	Meta          *v1.RequestMeta `protobuf:"bytes,15,opt,name=meta,proto3" json:"meta,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -461,13 +499,22 @@ func (x *CustomizeRequest) GetObject() *v1.ObservedObject {
 	return nil
 }
 
+func (x *CustomizeRequest) GetMeta() *v1.RequestMeta {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
 // CustomizeResponse selects an object's related objects.
 type CustomizeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rules. An object is related if at least one rule selects it.
 	RelatedResources []*v1.RelatedResourceRule `protobuf:"bytes,1,rep,name=related_resources,json=relatedResources,proto3" json:"related_resources,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// The features that the response uses.
+	Meta          *v1.ResponseMeta `protobuf:"bytes,15,opt,name=meta,proto3" json:"meta,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CustomizeResponse) Reset() {
@@ -507,53 +554,66 @@ func (x *CustomizeResponse) GetRelatedResources() []*v1.RelatedResourceRule {
 	return nil
 }
 
+func (x *CustomizeResponse) GetMeta() *v1.ResponseMeta {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
 var File_hookloop_decorator_v1_decorator_proto protoreflect.FileDescriptor
 
 const file_hookloop_decorator_v1_decorator_proto_rawDesc = "" +
 	"\n" +
-	"%hookloop/decorator/v1/decorator.proto\x12\x15hookloop.decorator.v1\x1a\x1ehookloop/hook/v1/desired.proto\x1a\x1fhookloop/hook/v1/observed.proto\x1a\x1ehookloop/hook/v1/related.proto\x1a\x1fhookloop/hook/v1/response.proto\"\x84\x02\n" +
+	"%hookloop/decorator/v1/decorator.proto\x12\x15hookloop.decorator.v1\x1a\x1ehookloop/hook/v1/desired.proto\x1a\x1bhookloop/hook/v1/meta.proto\x1a\x1fhookloop/hook/v1/observed.proto\x1a\x1ehookloop/hook/v1/related.proto\x1a\x1fhookloop/hook/v1/response.proto\"\xb7\x02\n" +
 	"\vSyncRequest\x12@\n" +
 	"\n" +
 	"controller\x18\x01 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\n" +
 	"controller\x128\n" +
 	"\x06object\x18\x02 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x06object\x12?\n" +
 	"\vattachments\x18\x03 \x03(\v2\x1d.hookloop.hook.v1.ObjectGroupR\vattachments\x128\n" +
-	"\arelated\x18\x04 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\"\xb2\x02\n" +
+	"\arelated\x18\x04 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\x121\n" +
+	"\x04meta\x18\x0f \x01(\v2\x1d.hookloop.hook.v1.RequestMetaR\x04meta\"\xe6\x02\n" +
 	"\fSyncResponse\x12\x1b\n" +
 	"\x06status\x18\x01 \x01(\fH\x00R\x06status\x88\x01\x01\x12A\n" +
 	"\vattachments\x18\x02 \x03(\v2\x1f.hookloop.hook.v1.DesiredObjectR\vattachments\x12;\n" +
 	"\adetails\x18\x03 \x01(\v2!.hookloop.hook.v1.ResponseDetailsR\adetails\x127\n" +
 	"\x06labels\x18\x04 \x01(\v2\x1f.hookloop.decorator.v1.KeyPatchR\x06labels\x12A\n" +
-	"\vannotations\x18\x05 \x01(\v2\x1f.hookloop.decorator.v1.KeyPatchR\vannotationsB\t\n" +
+	"\vannotations\x18\x05 \x01(\v2\x1f.hookloop.decorator.v1.KeyPatchR\vannotations\x122\n" +
+	"\x04meta\x18\x0f \x01(\v2\x1e.hookloop.hook.v1.ResponseMetaR\x04metaB\t\n" +
 	"\a_status\"\x96\x01\n" +
 	"\bKeyPatch\x12:\n" +
 	"\x03set\x18\x01 \x03(\v2(.hookloop.decorator.v1.KeyPatch.SetEntryR\x03set\x12\x16\n" +
 	"\x06remove\x18\x02 \x03(\tR\x06remove\x1a6\n" +
 	"\bSetEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x88\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbb\x02\n" +
 	"\x0fFinalizeRequest\x12@\n" +
 	"\n" +
 	"controller\x18\x01 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\n" +
 	"controller\x128\n" +
 	"\x06object\x18\x02 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x06object\x12?\n" +
 	"\vattachments\x18\x03 \x03(\v2\x1d.hookloop.hook.v1.ObjectGroupR\vattachments\x128\n" +
-	"\arelated\x18\x04 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\"\xd4\x02\n" +
+	"\arelated\x18\x04 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\x121\n" +
+	"\x04meta\x18\x0f \x01(\v2\x1d.hookloop.hook.v1.RequestMetaR\x04meta\"\x88\x03\n" +
 	"\x10FinalizeResponse\x12\x1b\n" +
 	"\x06status\x18\x01 \x01(\fH\x00R\x06status\x88\x01\x01\x12A\n" +
 	"\vattachments\x18\x02 \x03(\v2\x1f.hookloop.hook.v1.DesiredObjectR\vattachments\x12;\n" +
 	"\adetails\x18\x03 \x01(\v2!.hookloop.hook.v1.ResponseDetailsR\adetails\x127\n" +
 	"\x06labels\x18\x04 \x01(\v2\x1f.hookloop.decorator.v1.KeyPatchR\x06labels\x12A\n" +
 	"\vannotations\x18\x05 \x01(\v2\x1f.hookloop.decorator.v1.KeyPatchR\vannotations\x12\x1c\n" +
-	"\tfinalized\x18\x06 \x01(\bR\tfinalizedB\t\n" +
-	"\a_status\"\x8e\x01\n" +
+	"\tfinalized\x18\x06 \x01(\bR\tfinalized\x122\n" +
+	"\x04meta\x18\x0f \x01(\v2\x1e.hookloop.hook.v1.ResponseMetaR\x04metaB\t\n" +
+	"\a_status\"\xc1\x01\n" +
 	"\x10CustomizeRequest\x12@\n" +
 	"\n" +
 	"controller\x18\x01 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\n" +
 	"controller\x128\n" +
-	"\x06object\x18\x02 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x06object\"g\n" +
+	"\x06object\x18\x02 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x06object\x121\n" +
+	"\x04meta\x18\x0f \x01(\v2\x1d.hookloop.hook.v1.RequestMetaR\x04meta\"\x9b\x01\n" +
 	"\x11CustomizeResponse\x12R\n" +
-	"\x11related_resources\x18\x01 \x03(\v2%.hookloop.hook.v1.RelatedResourceRuleR\x10relatedResources2\xa4\x02\n" +
+	"\x11related_resources\x18\x01 \x03(\v2%.hookloop.hook.v1.RelatedResourceRuleR\x10relatedResources\x122\n" +
+	"\x04meta\x18\x0f \x01(\v2\x1e.hookloop.hook.v1.ResponseMetaR\x04meta2\xa4\x02\n" +
 	"\x14DecoratorHookService\x12O\n" +
 	"\x04Sync\x12\".hookloop.decorator.v1.SyncRequest\x1a#.hookloop.decorator.v1.SyncResponse\x12[\n" +
 	"\bFinalize\x12&.hookloop.decorator.v1.FinalizeRequest\x1a'.hookloop.decorator.v1.FinalizeResponse\x12^\n" +
@@ -585,42 +645,50 @@ var file_hookloop_decorator_v1_decorator_proto_goTypes = []any{
 	(*v1.ObservedObject)(nil),      // 8: hookloop.hook.v1.ObservedObject
 	(*v1.ObjectGroup)(nil),         // 9: hookloop.hook.v1.ObjectGroup
 	(*v1.RelatedGroup)(nil),        // 10: hookloop.hook.v1.RelatedGroup
-	(*v1.DesiredObject)(nil),       // 11: hookloop.hook.v1.DesiredObject
-	(*v1.ResponseDetails)(nil),     // 12: hookloop.hook.v1.ResponseDetails
-	(*v1.RelatedResourceRule)(nil), // 13: hookloop.hook.v1.RelatedResourceRule
+	(*v1.RequestMeta)(nil),         // 11: hookloop.hook.v1.RequestMeta
+	(*v1.DesiredObject)(nil),       // 12: hookloop.hook.v1.DesiredObject
+	(*v1.ResponseDetails)(nil),     // 13: hookloop.hook.v1.ResponseDetails
+	(*v1.ResponseMeta)(nil),        // 14: hookloop.hook.v1.ResponseMeta
+	(*v1.RelatedResourceRule)(nil), // 15: hookloop.hook.v1.RelatedResourceRule
 }
 var file_hookloop_decorator_v1_decorator_proto_depIdxs = []int32{
 	8,  // 0: hookloop.decorator.v1.SyncRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
 	8,  // 1: hookloop.decorator.v1.SyncRequest.object:type_name -> hookloop.hook.v1.ObservedObject
 	9,  // 2: hookloop.decorator.v1.SyncRequest.attachments:type_name -> hookloop.hook.v1.ObjectGroup
 	10, // 3: hookloop.decorator.v1.SyncRequest.related:type_name -> hookloop.hook.v1.RelatedGroup
-	11, // 4: hookloop.decorator.v1.SyncResponse.attachments:type_name -> hookloop.hook.v1.DesiredObject
-	12, // 5: hookloop.decorator.v1.SyncResponse.details:type_name -> hookloop.hook.v1.ResponseDetails
-	2,  // 6: hookloop.decorator.v1.SyncResponse.labels:type_name -> hookloop.decorator.v1.KeyPatch
-	2,  // 7: hookloop.decorator.v1.SyncResponse.annotations:type_name -> hookloop.decorator.v1.KeyPatch
-	7,  // 8: hookloop.decorator.v1.KeyPatch.set:type_name -> hookloop.decorator.v1.KeyPatch.SetEntry
-	8,  // 9: hookloop.decorator.v1.FinalizeRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
-	8,  // 10: hookloop.decorator.v1.FinalizeRequest.object:type_name -> hookloop.hook.v1.ObservedObject
-	9,  // 11: hookloop.decorator.v1.FinalizeRequest.attachments:type_name -> hookloop.hook.v1.ObjectGroup
-	10, // 12: hookloop.decorator.v1.FinalizeRequest.related:type_name -> hookloop.hook.v1.RelatedGroup
-	11, // 13: hookloop.decorator.v1.FinalizeResponse.attachments:type_name -> hookloop.hook.v1.DesiredObject
-	12, // 14: hookloop.decorator.v1.FinalizeResponse.details:type_name -> hookloop.hook.v1.ResponseDetails
-	2,  // 15: hookloop.decorator.v1.FinalizeResponse.labels:type_name -> hookloop.decorator.v1.KeyPatch
-	2,  // 16: hookloop.decorator.v1.FinalizeResponse.annotations:type_name -> hookloop.decorator.v1.KeyPatch
-	8,  // 17: hookloop.decorator.v1.CustomizeRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
-	8,  // 18: hookloop.decorator.v1.CustomizeRequest.object:type_name -> hookloop.hook.v1.ObservedObject
-	13, // 19: hookloop.decorator.v1.CustomizeResponse.related_resources:type_name -> hookloop.hook.v1.RelatedResourceRule
-	0,  // 20: hookloop.decorator.v1.DecoratorHookService.Sync:input_type -> hookloop.decorator.v1.SyncRequest
-	3,  // 21: hookloop.decorator.v1.DecoratorHookService.Finalize:input_type -> hookloop.decorator.v1.FinalizeRequest
-	5,  // 22: hookloop.decorator.v1.DecoratorHookService.Customize:input_type -> hookloop.decorator.v1.CustomizeRequest
-	1,  // 23: hookloop.decorator.v1.DecoratorHookService.Sync:output_type -> hookloop.decorator.v1.SyncResponse
-	4,  // 24: hookloop.decorator.v1.DecoratorHookService.Finalize:output_type -> hookloop.decorator.v1.FinalizeResponse
-	6,  // 25: hookloop.decorator.v1.DecoratorHookService.Customize:output_type -> hookloop.decorator.v1.CustomizeResponse
-	23, // [23:26] is the sub-list for method output_type
-	20, // [20:23] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	11, // 4: hookloop.decorator.v1.SyncRequest.meta:type_name -> hookloop.hook.v1.RequestMeta
+	12, // 5: hookloop.decorator.v1.SyncResponse.attachments:type_name -> hookloop.hook.v1.DesiredObject
+	13, // 6: hookloop.decorator.v1.SyncResponse.details:type_name -> hookloop.hook.v1.ResponseDetails
+	2,  // 7: hookloop.decorator.v1.SyncResponse.labels:type_name -> hookloop.decorator.v1.KeyPatch
+	2,  // 8: hookloop.decorator.v1.SyncResponse.annotations:type_name -> hookloop.decorator.v1.KeyPatch
+	14, // 9: hookloop.decorator.v1.SyncResponse.meta:type_name -> hookloop.hook.v1.ResponseMeta
+	7,  // 10: hookloop.decorator.v1.KeyPatch.set:type_name -> hookloop.decorator.v1.KeyPatch.SetEntry
+	8,  // 11: hookloop.decorator.v1.FinalizeRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
+	8,  // 12: hookloop.decorator.v1.FinalizeRequest.object:type_name -> hookloop.hook.v1.ObservedObject
+	9,  // 13: hookloop.decorator.v1.FinalizeRequest.attachments:type_name -> hookloop.hook.v1.ObjectGroup
+	10, // 14: hookloop.decorator.v1.FinalizeRequest.related:type_name -> hookloop.hook.v1.RelatedGroup
+	11, // 15: hookloop.decorator.v1.FinalizeRequest.meta:type_name -> hookloop.hook.v1.RequestMeta
+	12, // 16: hookloop.decorator.v1.FinalizeResponse.attachments:type_name -> hookloop.hook.v1.DesiredObject
+	13, // 17: hookloop.decorator.v1.FinalizeResponse.details:type_name -> hookloop.hook.v1.ResponseDetails
+	2,  // 18: hookloop.decorator.v1.FinalizeResponse.labels:type_name -> hookloop.decorator.v1.KeyPatch
+	2,  // 19: hookloop.decorator.v1.FinalizeResponse.annotations:type_name -> hookloop.decorator.v1.KeyPatch
+	14, // 20: hookloop.decorator.v1.FinalizeResponse.meta:type_name -> hookloop.hook.v1.ResponseMeta
+	8,  // 21: hookloop.decorator.v1.CustomizeRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
+	8,  // 22: hookloop.decorator.v1.CustomizeRequest.object:type_name -> hookloop.hook.v1.ObservedObject
+	11, // 23: hookloop.decorator.v1.CustomizeRequest.meta:type_name -> hookloop.hook.v1.RequestMeta
+	15, // 24: hookloop.decorator.v1.CustomizeResponse.related_resources:type_name -> hookloop.hook.v1.RelatedResourceRule
+	14, // 25: hookloop.decorator.v1.CustomizeResponse.meta:type_name -> hookloop.hook.v1.ResponseMeta
+	0,  // 26: hookloop.decorator.v1.DecoratorHookService.Sync:input_type -> hookloop.decorator.v1.SyncRequest
+	3,  // 27: hookloop.decorator.v1.DecoratorHookService.Finalize:input_type -> hookloop.decorator.v1.FinalizeRequest
+	5,  // 28: hookloop.decorator.v1.DecoratorHookService.Customize:input_type -> hookloop.decorator.v1.CustomizeRequest
+	1,  // 29: hookloop.decorator.v1.DecoratorHookService.Sync:output_type -> hookloop.decorator.v1.SyncResponse
+	4,  // 30: hookloop.decorator.v1.DecoratorHookService.Finalize:output_type -> hookloop.decorator.v1.FinalizeResponse
+	6,  // 31: hookloop.decorator.v1.DecoratorHookService.Customize:output_type -> hookloop.decorator.v1.CustomizeResponse
+	29, // [29:32] is the sub-list for method output_type
+	26, // [26:29] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_hookloop_decorator_v1_decorator_proto_init() }

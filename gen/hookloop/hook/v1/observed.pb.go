@@ -81,8 +81,9 @@ func (Encoding) EnumDescriptor() ([]byte, []int) {
 	return file_hookloop_hook_v1_observed_proto_rawDescGZIP(), []int{0}
 }
 
-// ObservedObject is one observed Kubernetes object. Hookloop sets all fields. The body is authoritative;
-// the other fields repeat what a hook needs to find an object without parsing its body.
+// ObservedObject is one observed Kubernetes object. Hookloop sets all fields. The body is
+// authoritative; the other fields repeat what a hook needs to find an object without parsing its
+// body.
 type ObservedObject struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The API version: "apps/v1", or "v1" for the core group.

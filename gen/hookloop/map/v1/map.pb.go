@@ -41,7 +41,9 @@ type MapRequest struct {
 	// The related objects: one group for each name of rules, and one for each resource of rules
 	// without a name. The rules are those of the last response to Customize, or
 	// ResponseDetails.requirements of the last response about this input.
-	Related       []*v1.RelatedGroup `protobuf:"bytes,6,rep,name=related,proto3" json:"related,omitempty"`
+	Related []*v1.RelatedGroup `protobuf:"bytes,6,rep,name=related,proto3" json:"related,omitempty"`
+	// The engine, the request and the hook that should answer.
+	Meta          *v1.RequestMeta `protobuf:"bytes,15,opt,name=meta,proto3" json:"meta,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -118,6 +120,13 @@ func (x *MapRequest) GetRelated() []*v1.RelatedGroup {
 	return nil
 }
 
+func (x *MapRequest) GetMeta() *v1.RequestMeta {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
 // MapResponse is the desired state of one input's outputs.
 type MapResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -125,7 +134,9 @@ type MapResponse struct {
 	// exists and is not listed.
 	Outputs []*v1.DesiredObject `protobuf:"bytes,1,rep,name=outputs,proto3" json:"outputs,omitempty"`
 	// Resync, Events, results and requirements. May be absent. Conditions are invalid.
-	Details       *v1.ResponseDetails `protobuf:"bytes,2,opt,name=details,proto3" json:"details,omitempty"`
+	Details *v1.ResponseDetails `protobuf:"bytes,2,opt,name=details,proto3" json:"details,omitempty"`
+	// The features that the response uses.
+	Meta          *v1.ResponseMeta `protobuf:"bytes,15,opt,name=meta,proto3" json:"meta,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -174,6 +185,13 @@ func (x *MapResponse) GetDetails() *v1.ResponseDetails {
 	return nil
 }
 
+func (x *MapResponse) GetMeta() *v1.ResponseMeta {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
 // TombstoneRequest is the observed state of the outputs of an input that is deleted or no longer
 // selected. Hookloop sends it until no output is left.
 type TombstoneRequest struct {
@@ -187,7 +205,9 @@ type TombstoneRequest struct {
 	// The outputs, as in MapRequest.outputs.
 	Outputs []*v1.ObjectGroup `protobuf:"bytes,4,rep,name=outputs,proto3" json:"outputs,omitempty"`
 	// The related objects, as in MapRequest.related.
-	Related       []*v1.RelatedGroup `protobuf:"bytes,5,rep,name=related,proto3" json:"related,omitempty"`
+	Related []*v1.RelatedGroup `protobuf:"bytes,5,rep,name=related,proto3" json:"related,omitempty"`
+	// The engine, the request and the hook that should answer.
+	Meta          *v1.RequestMeta `protobuf:"bytes,15,opt,name=meta,proto3" json:"meta,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -257,6 +277,13 @@ func (x *TombstoneRequest) GetRelated() []*v1.RelatedGroup {
 	return nil
 }
 
+func (x *TombstoneRequest) GetMeta() *v1.RequestMeta {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
 // TombstoneResponse selects the outputs to keep.
 type TombstoneResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -267,7 +294,9 @@ type TombstoneResponse struct {
 	Outputs []*v1.DesiredObject `protobuf:"bytes,1,rep,name=outputs,proto3" json:"outputs,omitempty"`
 	// As in MapResponse.details. ResponseDetails.resync_after calls the hook again after a time, for
 	// example when an output expires.
-	Details       *v1.ResponseDetails `protobuf:"bytes,2,opt,name=details,proto3" json:"details,omitempty"`
+	Details *v1.ResponseDetails `protobuf:"bytes,2,opt,name=details,proto3" json:"details,omitempty"`
+	// The features that the response uses.
+	Meta          *v1.ResponseMeta `protobuf:"bytes,15,opt,name=meta,proto3" json:"meta,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -316,6 +345,13 @@ func (x *TombstoneResponse) GetDetails() *v1.ResponseDetails {
 	return nil
 }
 
+func (x *TombstoneResponse) GetMeta() *v1.ResponseMeta {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
 // FinalizeRequest is the observed state of one input of a parent that is being deleted or no longer
 // selected.
 type FinalizeRequest struct {
@@ -331,7 +367,9 @@ type FinalizeRequest struct {
 	// The outputs, as in MapRequest.outputs.
 	Outputs []*v1.ObjectGroup `protobuf:"bytes,5,rep,name=outputs,proto3" json:"outputs,omitempty"`
 	// The related objects, as in MapRequest.related.
-	Related       []*v1.RelatedGroup `protobuf:"bytes,6,rep,name=related,proto3" json:"related,omitempty"`
+	Related []*v1.RelatedGroup `protobuf:"bytes,6,rep,name=related,proto3" json:"related,omitempty"`
+	// The engine, the request and the hook that should answer.
+	Meta          *v1.RequestMeta `protobuf:"bytes,15,opt,name=meta,proto3" json:"meta,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -408,6 +446,13 @@ func (x *FinalizeRequest) GetRelated() []*v1.RelatedGroup {
 	return nil
 }
 
+func (x *FinalizeRequest) GetMeta() *v1.RequestMeta {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
 // FinalizeResponse is the remaining desired state of one input's outputs.
 type FinalizeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -419,7 +464,9 @@ type FinalizeResponse struct {
 	// If true, the hook is done with this input. Hookloop removes its finalizer from the parent when
 	// the hook is done with all of them. If false, Hookloop calls Finalize again after the next
 	// change.
-	Finalized     bool `protobuf:"varint,3,opt,name=finalized,proto3" json:"finalized,omitempty"`
+	Finalized bool `protobuf:"varint,3,opt,name=finalized,proto3" json:"finalized,omitempty"`
+	// The features that the response uses.
+	Meta          *v1.ResponseMeta `protobuf:"bytes,15,opt,name=meta,proto3" json:"meta,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -475,13 +522,22 @@ func (x *FinalizeResponse) GetFinalized() bool {
 	return false
 }
 
+func (x *FinalizeResponse) GetMeta() *v1.ResponseMeta {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
 // CustomizeRequest asks for the rules that select a parent's related objects.
 type CustomizeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The MapController.
 	Controller *v1.ObservedObject `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
 	// The parent.
-	Parent        *v1.ObservedObject `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"`
+	Parent *v1.ObservedObject `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"`
+	// The engine, the request and the hook that should answer.
+	Meta          *v1.RequestMeta `protobuf:"bytes,15,opt,name=meta,proto3" json:"meta,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -530,13 +586,22 @@ func (x *CustomizeRequest) GetParent() *v1.ObservedObject {
 	return nil
 }
 
+func (x *CustomizeRequest) GetMeta() *v1.RequestMeta {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
 // CustomizeResponse selects a parent's related objects.
 type CustomizeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rules. An object is related if at least one rule selects it.
 	RelatedResources []*v1.RelatedResourceRule `protobuf:"bytes,1,rep,name=related_resources,json=relatedResources,proto3" json:"related_resources,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// The features that the response uses.
+	Meta          *v1.ResponseMeta `protobuf:"bytes,15,opt,name=meta,proto3" json:"meta,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CustomizeResponse) Reset() {
@@ -576,11 +641,18 @@ func (x *CustomizeResponse) GetRelatedResources() []*v1.RelatedResourceRule {
 	return nil
 }
 
+func (x *CustomizeResponse) GetMeta() *v1.ResponseMeta {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
 var File_hookloop_map_v1_map_proto protoreflect.FileDescriptor
 
 const file_hookloop_map_v1_map_proto_rawDesc = "" +
 	"\n" +
-	"\x19hookloop/map/v1/map.proto\x12\x0fhookloop.map.v1\x1a\x1ehookloop/hook/v1/desired.proto\x1a\x1fhookloop/hook/v1/observed.proto\x1a\x1ehookloop/hook/v1/related.proto\x1a\x1fhookloop/hook/v1/response.proto\"\xcc\x02\n" +
+	"\x19hookloop/map/v1/map.proto\x12\x0fhookloop.map.v1\x1a\x1ehookloop/hook/v1/desired.proto\x1a\x1bhookloop/hook/v1/meta.proto\x1a\x1fhookloop/hook/v1/observed.proto\x1a\x1ehookloop/hook/v1/related.proto\x1a\x1fhookloop/hook/v1/response.proto\"\xff\x02\n" +
 	"\n" +
 	"MapRequest\x12@\n" +
 	"\n" +
@@ -590,10 +662,12 @@ const file_hookloop_map_v1_map_proto_rawDesc = "" +
 	"\amap_key\x18\x03 \x01(\tR\x06mapKey\x126\n" +
 	"\x05input\x18\x04 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x05input\x127\n" +
 	"\aoutputs\x18\x05 \x03(\v2\x1d.hookloop.hook.v1.ObjectGroupR\aoutputs\x128\n" +
-	"\arelated\x18\x06 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\"\x85\x01\n" +
+	"\arelated\x18\x06 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\x121\n" +
+	"\x04meta\x18\x0f \x01(\v2\x1d.hookloop.hook.v1.RequestMetaR\x04meta\"\xb9\x01\n" +
 	"\vMapResponse\x129\n" +
 	"\aoutputs\x18\x01 \x03(\v2\x1f.hookloop.hook.v1.DesiredObjectR\aoutputs\x12;\n" +
-	"\adetails\x18\x02 \x01(\v2!.hookloop.hook.v1.ResponseDetailsR\adetails\"\x9a\x02\n" +
+	"\adetails\x18\x02 \x01(\v2!.hookloop.hook.v1.ResponseDetailsR\adetails\x122\n" +
+	"\x04meta\x18\x0f \x01(\v2\x1e.hookloop.hook.v1.ResponseMetaR\x04meta\"\xcd\x02\n" +
 	"\x10TombstoneRequest\x12@\n" +
 	"\n" +
 	"controller\x18\x01 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\n" +
@@ -601,10 +675,12 @@ const file_hookloop_map_v1_map_proto_rawDesc = "" +
 	"\x06parent\x18\x02 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x06parent\x12\x17\n" +
 	"\amap_key\x18\x03 \x01(\tR\x06mapKey\x127\n" +
 	"\aoutputs\x18\x04 \x03(\v2\x1d.hookloop.hook.v1.ObjectGroupR\aoutputs\x128\n" +
-	"\arelated\x18\x05 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\"\x8b\x01\n" +
+	"\arelated\x18\x05 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\x121\n" +
+	"\x04meta\x18\x0f \x01(\v2\x1d.hookloop.hook.v1.RequestMetaR\x04meta\"\xbf\x01\n" +
 	"\x11TombstoneResponse\x129\n" +
 	"\aoutputs\x18\x01 \x03(\v2\x1f.hookloop.hook.v1.DesiredObjectR\aoutputs\x12;\n" +
-	"\adetails\x18\x02 \x01(\v2!.hookloop.hook.v1.ResponseDetailsR\adetails\"\xd1\x02\n" +
+	"\adetails\x18\x02 \x01(\v2!.hookloop.hook.v1.ResponseDetailsR\adetails\x122\n" +
+	"\x04meta\x18\x0f \x01(\v2\x1e.hookloop.hook.v1.ResponseMetaR\x04meta\"\x84\x03\n" +
 	"\x0fFinalizeRequest\x12@\n" +
 	"\n" +
 	"controller\x18\x01 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\n" +
@@ -613,18 +689,22 @@ const file_hookloop_map_v1_map_proto_rawDesc = "" +
 	"\amap_key\x18\x03 \x01(\tR\x06mapKey\x126\n" +
 	"\x05input\x18\x04 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x05input\x127\n" +
 	"\aoutputs\x18\x05 \x03(\v2\x1d.hookloop.hook.v1.ObjectGroupR\aoutputs\x128\n" +
-	"\arelated\x18\x06 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\"\xa8\x01\n" +
+	"\arelated\x18\x06 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\x121\n" +
+	"\x04meta\x18\x0f \x01(\v2\x1d.hookloop.hook.v1.RequestMetaR\x04meta\"\xdc\x01\n" +
 	"\x10FinalizeResponse\x129\n" +
 	"\aoutputs\x18\x01 \x03(\v2\x1f.hookloop.hook.v1.DesiredObjectR\aoutputs\x12;\n" +
 	"\adetails\x18\x02 \x01(\v2!.hookloop.hook.v1.ResponseDetailsR\adetails\x12\x1c\n" +
-	"\tfinalized\x18\x03 \x01(\bR\tfinalized\"\x8e\x01\n" +
+	"\tfinalized\x18\x03 \x01(\bR\tfinalized\x122\n" +
+	"\x04meta\x18\x0f \x01(\v2\x1e.hookloop.hook.v1.ResponseMetaR\x04meta\"\xc1\x01\n" +
 	"\x10CustomizeRequest\x12@\n" +
 	"\n" +
 	"controller\x18\x01 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\n" +
 	"controller\x128\n" +
-	"\x06parent\x18\x02 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x06parent\"g\n" +
+	"\x06parent\x18\x02 \x01(\v2 .hookloop.hook.v1.ObservedObjectR\x06parent\x121\n" +
+	"\x04meta\x18\x0f \x01(\v2\x1d.hookloop.hook.v1.RequestMetaR\x04meta\"\x9b\x01\n" +
 	"\x11CustomizeResponse\x12R\n" +
-	"\x11related_resources\x18\x01 \x03(\v2%.hookloop.hook.v1.RelatedResourceRuleR\x10relatedResources2\xcb\x02\n" +
+	"\x11related_resources\x18\x01 \x03(\v2%.hookloop.hook.v1.RelatedResourceRuleR\x10relatedResources\x122\n" +
+	"\x04meta\x18\x0f \x01(\v2\x1e.hookloop.hook.v1.ResponseMetaR\x04meta2\xcb\x02\n" +
 	"\x0eMapHookService\x12@\n" +
 	"\x03Map\x12\x1b.hookloop.map.v1.MapRequest\x1a\x1c.hookloop.map.v1.MapResponse\x12R\n" +
 	"\tTombstone\x12!.hookloop.map.v1.TombstoneRequest\x1a\".hookloop.map.v1.TombstoneResponse\x12O\n" +
@@ -657,9 +737,11 @@ var file_hookloop_map_v1_map_proto_goTypes = []any{
 	(*v1.ObservedObject)(nil),      // 8: hookloop.hook.v1.ObservedObject
 	(*v1.ObjectGroup)(nil),         // 9: hookloop.hook.v1.ObjectGroup
 	(*v1.RelatedGroup)(nil),        // 10: hookloop.hook.v1.RelatedGroup
-	(*v1.DesiredObject)(nil),       // 11: hookloop.hook.v1.DesiredObject
-	(*v1.ResponseDetails)(nil),     // 12: hookloop.hook.v1.ResponseDetails
-	(*v1.RelatedResourceRule)(nil), // 13: hookloop.hook.v1.RelatedResourceRule
+	(*v1.RequestMeta)(nil),         // 11: hookloop.hook.v1.RequestMeta
+	(*v1.DesiredObject)(nil),       // 12: hookloop.hook.v1.DesiredObject
+	(*v1.ResponseDetails)(nil),     // 13: hookloop.hook.v1.ResponseDetails
+	(*v1.ResponseMeta)(nil),        // 14: hookloop.hook.v1.ResponseMeta
+	(*v1.RelatedResourceRule)(nil), // 15: hookloop.hook.v1.RelatedResourceRule
 }
 var file_hookloop_map_v1_map_proto_depIdxs = []int32{
 	8,  // 0: hookloop.map.v1.MapRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
@@ -667,37 +749,45 @@ var file_hookloop_map_v1_map_proto_depIdxs = []int32{
 	8,  // 2: hookloop.map.v1.MapRequest.input:type_name -> hookloop.hook.v1.ObservedObject
 	9,  // 3: hookloop.map.v1.MapRequest.outputs:type_name -> hookloop.hook.v1.ObjectGroup
 	10, // 4: hookloop.map.v1.MapRequest.related:type_name -> hookloop.hook.v1.RelatedGroup
-	11, // 5: hookloop.map.v1.MapResponse.outputs:type_name -> hookloop.hook.v1.DesiredObject
-	12, // 6: hookloop.map.v1.MapResponse.details:type_name -> hookloop.hook.v1.ResponseDetails
-	8,  // 7: hookloop.map.v1.TombstoneRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
-	8,  // 8: hookloop.map.v1.TombstoneRequest.parent:type_name -> hookloop.hook.v1.ObservedObject
-	9,  // 9: hookloop.map.v1.TombstoneRequest.outputs:type_name -> hookloop.hook.v1.ObjectGroup
-	10, // 10: hookloop.map.v1.TombstoneRequest.related:type_name -> hookloop.hook.v1.RelatedGroup
-	11, // 11: hookloop.map.v1.TombstoneResponse.outputs:type_name -> hookloop.hook.v1.DesiredObject
-	12, // 12: hookloop.map.v1.TombstoneResponse.details:type_name -> hookloop.hook.v1.ResponseDetails
-	8,  // 13: hookloop.map.v1.FinalizeRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
-	8,  // 14: hookloop.map.v1.FinalizeRequest.parent:type_name -> hookloop.hook.v1.ObservedObject
-	8,  // 15: hookloop.map.v1.FinalizeRequest.input:type_name -> hookloop.hook.v1.ObservedObject
-	9,  // 16: hookloop.map.v1.FinalizeRequest.outputs:type_name -> hookloop.hook.v1.ObjectGroup
-	10, // 17: hookloop.map.v1.FinalizeRequest.related:type_name -> hookloop.hook.v1.RelatedGroup
-	11, // 18: hookloop.map.v1.FinalizeResponse.outputs:type_name -> hookloop.hook.v1.DesiredObject
-	12, // 19: hookloop.map.v1.FinalizeResponse.details:type_name -> hookloop.hook.v1.ResponseDetails
-	8,  // 20: hookloop.map.v1.CustomizeRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
-	8,  // 21: hookloop.map.v1.CustomizeRequest.parent:type_name -> hookloop.hook.v1.ObservedObject
-	13, // 22: hookloop.map.v1.CustomizeResponse.related_resources:type_name -> hookloop.hook.v1.RelatedResourceRule
-	0,  // 23: hookloop.map.v1.MapHookService.Map:input_type -> hookloop.map.v1.MapRequest
-	2,  // 24: hookloop.map.v1.MapHookService.Tombstone:input_type -> hookloop.map.v1.TombstoneRequest
-	4,  // 25: hookloop.map.v1.MapHookService.Finalize:input_type -> hookloop.map.v1.FinalizeRequest
-	6,  // 26: hookloop.map.v1.MapHookService.Customize:input_type -> hookloop.map.v1.CustomizeRequest
-	1,  // 27: hookloop.map.v1.MapHookService.Map:output_type -> hookloop.map.v1.MapResponse
-	3,  // 28: hookloop.map.v1.MapHookService.Tombstone:output_type -> hookloop.map.v1.TombstoneResponse
-	5,  // 29: hookloop.map.v1.MapHookService.Finalize:output_type -> hookloop.map.v1.FinalizeResponse
-	7,  // 30: hookloop.map.v1.MapHookService.Customize:output_type -> hookloop.map.v1.CustomizeResponse
-	27, // [27:31] is the sub-list for method output_type
-	23, // [23:27] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	11, // 5: hookloop.map.v1.MapRequest.meta:type_name -> hookloop.hook.v1.RequestMeta
+	12, // 6: hookloop.map.v1.MapResponse.outputs:type_name -> hookloop.hook.v1.DesiredObject
+	13, // 7: hookloop.map.v1.MapResponse.details:type_name -> hookloop.hook.v1.ResponseDetails
+	14, // 8: hookloop.map.v1.MapResponse.meta:type_name -> hookloop.hook.v1.ResponseMeta
+	8,  // 9: hookloop.map.v1.TombstoneRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
+	8,  // 10: hookloop.map.v1.TombstoneRequest.parent:type_name -> hookloop.hook.v1.ObservedObject
+	9,  // 11: hookloop.map.v1.TombstoneRequest.outputs:type_name -> hookloop.hook.v1.ObjectGroup
+	10, // 12: hookloop.map.v1.TombstoneRequest.related:type_name -> hookloop.hook.v1.RelatedGroup
+	11, // 13: hookloop.map.v1.TombstoneRequest.meta:type_name -> hookloop.hook.v1.RequestMeta
+	12, // 14: hookloop.map.v1.TombstoneResponse.outputs:type_name -> hookloop.hook.v1.DesiredObject
+	13, // 15: hookloop.map.v1.TombstoneResponse.details:type_name -> hookloop.hook.v1.ResponseDetails
+	14, // 16: hookloop.map.v1.TombstoneResponse.meta:type_name -> hookloop.hook.v1.ResponseMeta
+	8,  // 17: hookloop.map.v1.FinalizeRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
+	8,  // 18: hookloop.map.v1.FinalizeRequest.parent:type_name -> hookloop.hook.v1.ObservedObject
+	8,  // 19: hookloop.map.v1.FinalizeRequest.input:type_name -> hookloop.hook.v1.ObservedObject
+	9,  // 20: hookloop.map.v1.FinalizeRequest.outputs:type_name -> hookloop.hook.v1.ObjectGroup
+	10, // 21: hookloop.map.v1.FinalizeRequest.related:type_name -> hookloop.hook.v1.RelatedGroup
+	11, // 22: hookloop.map.v1.FinalizeRequest.meta:type_name -> hookloop.hook.v1.RequestMeta
+	12, // 23: hookloop.map.v1.FinalizeResponse.outputs:type_name -> hookloop.hook.v1.DesiredObject
+	13, // 24: hookloop.map.v1.FinalizeResponse.details:type_name -> hookloop.hook.v1.ResponseDetails
+	14, // 25: hookloop.map.v1.FinalizeResponse.meta:type_name -> hookloop.hook.v1.ResponseMeta
+	8,  // 26: hookloop.map.v1.CustomizeRequest.controller:type_name -> hookloop.hook.v1.ObservedObject
+	8,  // 27: hookloop.map.v1.CustomizeRequest.parent:type_name -> hookloop.hook.v1.ObservedObject
+	11, // 28: hookloop.map.v1.CustomizeRequest.meta:type_name -> hookloop.hook.v1.RequestMeta
+	15, // 29: hookloop.map.v1.CustomizeResponse.related_resources:type_name -> hookloop.hook.v1.RelatedResourceRule
+	14, // 30: hookloop.map.v1.CustomizeResponse.meta:type_name -> hookloop.hook.v1.ResponseMeta
+	0,  // 31: hookloop.map.v1.MapHookService.Map:input_type -> hookloop.map.v1.MapRequest
+	2,  // 32: hookloop.map.v1.MapHookService.Tombstone:input_type -> hookloop.map.v1.TombstoneRequest
+	4,  // 33: hookloop.map.v1.MapHookService.Finalize:input_type -> hookloop.map.v1.FinalizeRequest
+	6,  // 34: hookloop.map.v1.MapHookService.Customize:input_type -> hookloop.map.v1.CustomizeRequest
+	1,  // 35: hookloop.map.v1.MapHookService.Map:output_type -> hookloop.map.v1.MapResponse
+	3,  // 36: hookloop.map.v1.MapHookService.Tombstone:output_type -> hookloop.map.v1.TombstoneResponse
+	5,  // 37: hookloop.map.v1.MapHookService.Finalize:output_type -> hookloop.map.v1.FinalizeResponse
+	7,  // 38: hookloop.map.v1.MapHookService.Customize:output_type -> hookloop.map.v1.CustomizeResponse
+	35, // [35:39] is the sub-list for method output_type
+	31, // [31:35] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_hookloop_map_v1_map_proto_init() }

@@ -554,8 +554,11 @@ type Hello struct {
 	// piece has at most 1 MiB, so without CAPABILITY_FRAGMENTS that is the limit. If an answer is
 	// larger, the hook answers with RESOURCE_EXHAUSTED and a text that contains "larger than max".
 	MaxMessageBytes uint64 `protobuf:"varint,5,opt,name=max_message_bytes,json=maxMessageBytes,proto3" json:"max_message_bytes,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// The features that the engine honours in responses, as in hookloop.hook.v1.RequestMeta.features.
+	// They and build_id hold for all calls of the stream. The requests themselves do not repeat them.
+	Features      []string `protobuf:"bytes,6,rep,name=features,proto3" json:"features,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Hello) Reset() {
@@ -623,6 +626,13 @@ func (x *Hello) GetMaxMessageBytes() uint64 {
 	return 0
 }
 
+func (x *Hello) GetFeatures() []string {
+	if x != nil {
+		return x.Features
+	}
+	return nil
+}
+
 // Welcome is the first message of the hook, after Attach if the hook dials in.
 type Welcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -635,7 +645,8 @@ type Welcome struct {
 	// The optional features that the hook has. Empty: none.
 	Capabilities []Capability `protobuf:"varint,3,rep,packed,name=capabilities,proto3,enum=hookloop.stream.v1.Capability" json:"capabilities,omitempty"`
 	// The methods that the hook implements, as in Call.method. Hookloop reports on the controller if
-	// one is missing. Empty: unknown. The hook answers calls of other methods with UNIMPLEMENTED.
+	// one is missing. Empty: unknown. The hook answers calls of other methods with UNIMPLEMENTED. A
+	// server with several hooks lists the methods of all of them.
 	Methods []string `protobuf:"bytes,4,rep,name=methods,proto3" json:"methods,omitempty"`
 	// The initial limits on open calls. Absent: no call until the hook sends a Window.
 	Window *Window `protobuf:"bytes,5,opt,name=window,proto3" json:"window,omitempty"`
@@ -2173,14 +2184,15 @@ const file_hookloop_stream_v1_stream_proto_rawDesc = "" +
 	"\x06attach\x18\x06 \x01(\v2\x1a.hookloop.stream.v1.AttachH\x00R\x06attach\x127\n" +
 	"\atrigger\x18\a \x01(\v2\x1b.hookloop.stream.v1.TriggerH\x00R\atrigger\x12:\n" +
 	"\bfragment\x18\b \x01(\v2\x1c.hookloop.stream.v1.FragmentH\x00R\bfragmentB\t\n" +
-	"\amessage\"\xcd\x01\n" +
+	"\amessage\"\xe9\x01\n" +
 	"\x05Hello\x12\x1a\n" +
 	"\bversions\x18\x01 \x03(\rR\bversions\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x19\n" +
 	"\bbuild_id\x18\x03 \x01(\tR\abuildId\x12B\n" +
 	"\fcapabilities\x18\x04 \x03(\x0e2\x1e.hookloop.stream.v1.CapabilityR\fcapabilities\x12*\n" +
-	"\x11max_message_bytes\x18\x05 \x01(\x04R\x0fmaxMessageBytes\"\xba\x02\n" +
+	"\x11max_message_bytes\x18\x05 \x01(\x04R\x0fmaxMessageBytes\x12\x1a\n" +
+	"\bfeatures\x18\x06 \x03(\tR\bfeatures\"\xba\x02\n" +
 	"\aWelcome\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x19\n" +
 	"\bbuild_id\x18\x02 \x01(\tR\abuildId\x12B\n" +

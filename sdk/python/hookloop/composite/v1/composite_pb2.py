@@ -12,12 +12,13 @@ _sym_db = _symbol_database.Default()
 
 
 from hookloop.hook.v1 import desired_pb2 as hookloop_dot_hook_dot_v1_dot_desired__pb2
+from hookloop.hook.v1 import meta_pb2 as hookloop_dot_hook_dot_v1_dot_meta__pb2
 from hookloop.hook.v1 import observed_pb2 as hookloop_dot_hook_dot_v1_dot_observed__pb2
 from hookloop.hook.v1 import related_pb2 as hookloop_dot_hook_dot_v1_dot_related__pb2
 from hookloop.hook.v1 import response_pb2 as hookloop_dot_hook_dot_v1_dot_response__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%hookloop/composite/v1/composite.proto\x12\x15hookloop.composite.v1\x1a\x1ehookloop/hook/v1/desired.proto\x1a\x1fhookloop/hook/v1/observed.proto\x1a\x1ehookloop/hook/v1/related.proto\x1a\x1fhookloop/hook/v1/response.proto\"\xfe\x01\n\x0bSyncRequest\x12@\n\ncontroller\x18\x01 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\ncontroller\x12\x38\n\x06parent\x18\x02 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x06parent\x12\x39\n\x08\x63hildren\x18\x03 \x03(\x0b\x32\x1d.hookloop.hook.v1.ObjectGroupR\x08\x63hildren\x12\x38\n\x07related\x18\x04 \x03(\x0b\x32\x1e.hookloop.hook.v1.RelatedGroupR\x07related\"\xb0\x01\n\x0cSyncResponse\x12\x1b\n\x06status\x18\x01 \x01(\x0cH\x00R\x06status\x88\x01\x01\x12;\n\x08\x63hildren\x18\x02 \x03(\x0b\x32\x1f.hookloop.hook.v1.DesiredObjectR\x08\x63hildren\x12;\n\x07\x64\x65tails\x18\x03 \x01(\x0b\x32!.hookloop.hook.v1.ResponseDetailsR\x07\x64\x65tailsB\t\n\x07_status\"\x82\x02\n\x0f\x46inalizeRequest\x12@\n\ncontroller\x18\x01 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\ncontroller\x12\x38\n\x06parent\x18\x02 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x06parent\x12\x39\n\x08\x63hildren\x18\x03 \x03(\x0b\x32\x1d.hookloop.hook.v1.ObjectGroupR\x08\x63hildren\x12\x38\n\x07related\x18\x04 \x03(\x0b\x32\x1e.hookloop.hook.v1.RelatedGroupR\x07related\"\xd2\x01\n\x10\x46inalizeResponse\x12\x1b\n\x06status\x18\x01 \x01(\x0cH\x00R\x06status\x88\x01\x01\x12;\n\x08\x63hildren\x18\x02 \x03(\x0b\x32\x1f.hookloop.hook.v1.DesiredObjectR\x08\x63hildren\x12;\n\x07\x64\x65tails\x18\x03 \x01(\x0b\x32!.hookloop.hook.v1.ResponseDetailsR\x07\x64\x65tails\x12\x1c\n\tfinalized\x18\x04 \x01(\x08R\tfinalizedB\t\n\x07_status\"\x8e\x01\n\x10\x43ustomizeRequest\x12@\n\ncontroller\x18\x01 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\ncontroller\x12\x38\n\x06parent\x18\x02 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x06parent\"g\n\x11\x43ustomizeResponse\x12R\n\x11related_resources\x18\x01 \x03(\x0b\x32%.hookloop.hook.v1.RelatedResourceRuleR\x10relatedResources2\xa4\x02\n\x14\x43ompositeHookService\x12O\n\x04Sync\x12\".hookloop.composite.v1.SyncRequest\x1a#.hookloop.composite.v1.SyncResponse\x12[\n\x08\x46inalize\x12&.hookloop.composite.v1.FinalizeRequest\x1a\'.hookloop.composite.v1.FinalizeResponse\x12^\n\tCustomize\x12\'.hookloop.composite.v1.CustomizeRequest\x1a(.hookloop.composite.v1.CustomizeResponseB\xe2\x01\n\x1fio.github.hookloop.composite.v1B\x0e\x43ompositeProtoP\x01ZBgithub.com/hookloop/hookloop/gen/hookloop/composite/v1;compositev1\xaa\x02\x15Hookloop.Composite.V1\xca\x02\x15Hookloop\\Composite\\V1\xe2\x02\x1eHookloop\\Composite\\V1\\Metadata\xea\x02\x17Hookloop::Composite::V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%hookloop/composite/v1/composite.proto\x12\x15hookloop.composite.v1\x1a\x1ehookloop/hook/v1/desired.proto\x1a\x1bhookloop/hook/v1/meta.proto\x1a\x1fhookloop/hook/v1/observed.proto\x1a\x1ehookloop/hook/v1/related.proto\x1a\x1fhookloop/hook/v1/response.proto\"\xb1\x02\n\x0bSyncRequest\x12@\n\ncontroller\x18\x01 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\ncontroller\x12\x38\n\x06parent\x18\x02 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x06parent\x12\x39\n\x08\x63hildren\x18\x03 \x03(\x0b\x32\x1d.hookloop.hook.v1.ObjectGroupR\x08\x63hildren\x12\x38\n\x07related\x18\x04 \x03(\x0b\x32\x1e.hookloop.hook.v1.RelatedGroupR\x07related\x12\x31\n\x04meta\x18\x0f \x01(\x0b\x32\x1d.hookloop.hook.v1.RequestMetaR\x04meta\"\xe4\x01\n\x0cSyncResponse\x12\x1b\n\x06status\x18\x01 \x01(\x0cH\x00R\x06status\x88\x01\x01\x12;\n\x08\x63hildren\x18\x02 \x03(\x0b\x32\x1f.hookloop.hook.v1.DesiredObjectR\x08\x63hildren\x12;\n\x07\x64\x65tails\x18\x03 \x01(\x0b\x32!.hookloop.hook.v1.ResponseDetailsR\x07\x64\x65tails\x12\x32\n\x04meta\x18\x0f \x01(\x0b\x32\x1e.hookloop.hook.v1.ResponseMetaR\x04metaB\t\n\x07_status\"\xb5\x02\n\x0f\x46inalizeRequest\x12@\n\ncontroller\x18\x01 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\ncontroller\x12\x38\n\x06parent\x18\x02 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x06parent\x12\x39\n\x08\x63hildren\x18\x03 \x03(\x0b\x32\x1d.hookloop.hook.v1.ObjectGroupR\x08\x63hildren\x12\x38\n\x07related\x18\x04 \x03(\x0b\x32\x1e.hookloop.hook.v1.RelatedGroupR\x07related\x12\x31\n\x04meta\x18\x0f \x01(\x0b\x32\x1d.hookloop.hook.v1.RequestMetaR\x04meta\"\x86\x02\n\x10\x46inalizeResponse\x12\x1b\n\x06status\x18\x01 \x01(\x0cH\x00R\x06status\x88\x01\x01\x12;\n\x08\x63hildren\x18\x02 \x03(\x0b\x32\x1f.hookloop.hook.v1.DesiredObjectR\x08\x63hildren\x12;\n\x07\x64\x65tails\x18\x03 \x01(\x0b\x32!.hookloop.hook.v1.ResponseDetailsR\x07\x64\x65tails\x12\x1c\n\tfinalized\x18\x04 \x01(\x08R\tfinalized\x12\x32\n\x04meta\x18\x0f \x01(\x0b\x32\x1e.hookloop.hook.v1.ResponseMetaR\x04metaB\t\n\x07_status\"\xc1\x01\n\x10\x43ustomizeRequest\x12@\n\ncontroller\x18\x01 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\ncontroller\x12\x38\n\x06parent\x18\x02 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x06parent\x12\x31\n\x04meta\x18\x0f \x01(\x0b\x32\x1d.hookloop.hook.v1.RequestMetaR\x04meta\"\x9b\x01\n\x11\x43ustomizeResponse\x12R\n\x11related_resources\x18\x01 \x03(\x0b\x32%.hookloop.hook.v1.RelatedResourceRuleR\x10relatedResources\x12\x32\n\x04meta\x18\x0f \x01(\x0b\x32\x1e.hookloop.hook.v1.ResponseMetaR\x04meta2\xa4\x02\n\x14\x43ompositeHookService\x12O\n\x04Sync\x12\".hookloop.composite.v1.SyncRequest\x1a#.hookloop.composite.v1.SyncResponse\x12[\n\x08\x46inalize\x12&.hookloop.composite.v1.FinalizeRequest\x1a\'.hookloop.composite.v1.FinalizeResponse\x12^\n\tCustomize\x12\'.hookloop.composite.v1.CustomizeRequest\x1a(.hookloop.composite.v1.CustomizeResponseB\xe2\x01\n\x1fio.github.hookloop.composite.v1B\x0e\x43ompositeProtoP\x01ZBgithub.com/hookloop/hookloop/gen/hookloop/composite/v1;compositev1\xaa\x02\x15Hookloop.Composite.V1\xca\x02\x15Hookloop\\Composite\\V1\xe2\x02\x1eHookloop\\Composite\\V1\\Metadata\xea\x02\x17Hookloop::Composite::V1b\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hookloop.composite.v1.composite_pb2', globals())
@@ -25,18 +26,18 @@ if _descriptor._USE_C_DESCRIPTORS == False:
 
   DESCRIPTOR._options = None
   DESCRIPTOR._serialized_options = b'\n\037io.github.hookloop.composite.v1B\016CompositeProtoP\001ZBgithub.com/hookloop/hookloop/gen/hookloop/composite/v1;compositev1\252\002\025Hookloop.Composite.V1\312\002\025Hookloop\\Composite\\V1\342\002\036Hookloop\\Composite\\V1\\Metadata\352\002\027Hookloop::Composite::V1'
-  _SYNCREQUEST._serialized_start=195
-  _SYNCREQUEST._serialized_end=449
-  _SYNCRESPONSE._serialized_start=452
-  _SYNCRESPONSE._serialized_end=628
-  _FINALIZEREQUEST._serialized_start=631
-  _FINALIZEREQUEST._serialized_end=889
-  _FINALIZERESPONSE._serialized_start=892
-  _FINALIZERESPONSE._serialized_end=1102
-  _CUSTOMIZEREQUEST._serialized_start=1105
-  _CUSTOMIZEREQUEST._serialized_end=1247
-  _CUSTOMIZERESPONSE._serialized_start=1249
-  _CUSTOMIZERESPONSE._serialized_end=1352
-  _COMPOSITEHOOKSERVICE._serialized_start=1355
-  _COMPOSITEHOOKSERVICE._serialized_end=1647
+  _SYNCREQUEST._serialized_start=224
+  _SYNCREQUEST._serialized_end=529
+  _SYNCRESPONSE._serialized_start=532
+  _SYNCRESPONSE._serialized_end=760
+  _FINALIZEREQUEST._serialized_start=763
+  _FINALIZEREQUEST._serialized_end=1072
+  _FINALIZERESPONSE._serialized_start=1075
+  _FINALIZERESPONSE._serialized_end=1337
+  _CUSTOMIZEREQUEST._serialized_start=1340
+  _CUSTOMIZEREQUEST._serialized_end=1533
+  _CUSTOMIZERESPONSE._serialized_start=1536
+  _CUSTOMIZERESPONSE._serialized_end=1691
+  _COMPOSITEHOOKSERVICE._serialized_start=1694
+  _COMPOSITEHOOKSERVICE._serialized_end=1986
 # @@protoc_insertion_point(module_scope)

@@ -12,12 +12,13 @@ _sym_db = _symbol_database.Default()
 
 
 from hookloop.hook.v1 import desired_pb2 as hookloop_dot_hook_dot_v1_dot_desired__pb2
+from hookloop.hook.v1 import meta_pb2 as hookloop_dot_hook_dot_v1_dot_meta__pb2
 from hookloop.hook.v1 import observed_pb2 as hookloop_dot_hook_dot_v1_dot_observed__pb2
 from hookloop.hook.v1 import related_pb2 as hookloop_dot_hook_dot_v1_dot_related__pb2
 from hookloop.hook.v1 import response_pb2 as hookloop_dot_hook_dot_v1_dot_response__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%hookloop/decorator/v1/decorator.proto\x12\x15hookloop.decorator.v1\x1a\x1ehookloop/hook/v1/desired.proto\x1a\x1fhookloop/hook/v1/observed.proto\x1a\x1ehookloop/hook/v1/related.proto\x1a\x1fhookloop/hook/v1/response.proto\"\x84\x02\n\x0bSyncRequest\x12@\n\ncontroller\x18\x01 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\ncontroller\x12\x38\n\x06object\x18\x02 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x06object\x12?\n\x0b\x61ttachments\x18\x03 \x03(\x0b\x32\x1d.hookloop.hook.v1.ObjectGroupR\x0b\x61ttachments\x12\x38\n\x07related\x18\x04 \x03(\x0b\x32\x1e.hookloop.hook.v1.RelatedGroupR\x07related\"\xb2\x02\n\x0cSyncResponse\x12\x1b\n\x06status\x18\x01 \x01(\x0cH\x00R\x06status\x88\x01\x01\x12\x41\n\x0b\x61ttachments\x18\x02 \x03(\x0b\x32\x1f.hookloop.hook.v1.DesiredObjectR\x0b\x61ttachments\x12;\n\x07\x64\x65tails\x18\x03 \x01(\x0b\x32!.hookloop.hook.v1.ResponseDetailsR\x07\x64\x65tails\x12\x37\n\x06labels\x18\x04 \x01(\x0b\x32\x1f.hookloop.decorator.v1.KeyPatchR\x06labels\x12\x41\n\x0b\x61nnotations\x18\x05 \x01(\x0b\x32\x1f.hookloop.decorator.v1.KeyPatchR\x0b\x61nnotationsB\t\n\x07_status\"\x96\x01\n\x08KeyPatch\x12:\n\x03set\x18\x01 \x03(\x0b\x32(.hookloop.decorator.v1.KeyPatch.SetEntryR\x03set\x12\x16\n\x06remove\x18\x02 \x03(\tR\x06remove\x1a\x36\n\x08SetEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x02\x38\x01\"\x88\x02\n\x0f\x46inalizeRequest\x12@\n\ncontroller\x18\x01 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\ncontroller\x12\x38\n\x06object\x18\x02 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x06object\x12?\n\x0b\x61ttachments\x18\x03 \x03(\x0b\x32\x1d.hookloop.hook.v1.ObjectGroupR\x0b\x61ttachments\x12\x38\n\x07related\x18\x04 \x03(\x0b\x32\x1e.hookloop.hook.v1.RelatedGroupR\x07related\"\xd4\x02\n\x10\x46inalizeResponse\x12\x1b\n\x06status\x18\x01 \x01(\x0cH\x00R\x06status\x88\x01\x01\x12\x41\n\x0b\x61ttachments\x18\x02 \x03(\x0b\x32\x1f.hookloop.hook.v1.DesiredObjectR\x0b\x61ttachments\x12;\n\x07\x64\x65tails\x18\x03 \x01(\x0b\x32!.hookloop.hook.v1.ResponseDetailsR\x07\x64\x65tails\x12\x37\n\x06labels\x18\x04 \x01(\x0b\x32\x1f.hookloop.decorator.v1.KeyPatchR\x06labels\x12\x41\n\x0b\x61nnotations\x18\x05 \x01(\x0b\x32\x1f.hookloop.decorator.v1.KeyPatchR\x0b\x61nnotations\x12\x1c\n\tfinalized\x18\x06 \x01(\x08R\tfinalizedB\t\n\x07_status\"\x8e\x01\n\x10\x43ustomizeRequest\x12@\n\ncontroller\x18\x01 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\ncontroller\x12\x38\n\x06object\x18\x02 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x06object\"g\n\x11\x43ustomizeResponse\x12R\n\x11related_resources\x18\x01 \x03(\x0b\x32%.hookloop.hook.v1.RelatedResourceRuleR\x10relatedResources2\xa4\x02\n\x14\x44\x65\x63oratorHookService\x12O\n\x04Sync\x12\".hookloop.decorator.v1.SyncRequest\x1a#.hookloop.decorator.v1.SyncResponse\x12[\n\x08\x46inalize\x12&.hookloop.decorator.v1.FinalizeRequest\x1a\'.hookloop.decorator.v1.FinalizeResponse\x12^\n\tCustomize\x12\'.hookloop.decorator.v1.CustomizeRequest\x1a(.hookloop.decorator.v1.CustomizeResponseB\xe2\x01\n\x1fio.github.hookloop.decorator.v1B\x0e\x44\x65\x63oratorProtoP\x01ZBgithub.com/hookloop/hookloop/gen/hookloop/decorator/v1;decoratorv1\xaa\x02\x15Hookloop.Decorator.V1\xca\x02\x15Hookloop\\Decorator\\V1\xe2\x02\x1eHookloop\\Decorator\\V1\\Metadata\xea\x02\x17Hookloop::Decorator::V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%hookloop/decorator/v1/decorator.proto\x12\x15hookloop.decorator.v1\x1a\x1ehookloop/hook/v1/desired.proto\x1a\x1bhookloop/hook/v1/meta.proto\x1a\x1fhookloop/hook/v1/observed.proto\x1a\x1ehookloop/hook/v1/related.proto\x1a\x1fhookloop/hook/v1/response.proto\"\xb7\x02\n\x0bSyncRequest\x12@\n\ncontroller\x18\x01 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\ncontroller\x12\x38\n\x06object\x18\x02 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x06object\x12?\n\x0b\x61ttachments\x18\x03 \x03(\x0b\x32\x1d.hookloop.hook.v1.ObjectGroupR\x0b\x61ttachments\x12\x38\n\x07related\x18\x04 \x03(\x0b\x32\x1e.hookloop.hook.v1.RelatedGroupR\x07related\x12\x31\n\x04meta\x18\x0f \x01(\x0b\x32\x1d.hookloop.hook.v1.RequestMetaR\x04meta\"\xe6\x02\n\x0cSyncResponse\x12\x1b\n\x06status\x18\x01 \x01(\x0cH\x00R\x06status\x88\x01\x01\x12\x41\n\x0b\x61ttachments\x18\x02 \x03(\x0b\x32\x1f.hookloop.hook.v1.DesiredObjectR\x0b\x61ttachments\x12;\n\x07\x64\x65tails\x18\x03 \x01(\x0b\x32!.hookloop.hook.v1.ResponseDetailsR\x07\x64\x65tails\x12\x37\n\x06labels\x18\x04 \x01(\x0b\x32\x1f.hookloop.decorator.v1.KeyPatchR\x06labels\x12\x41\n\x0b\x61nnotations\x18\x05 \x01(\x0b\x32\x1f.hookloop.decorator.v1.KeyPatchR\x0b\x61nnotations\x12\x32\n\x04meta\x18\x0f \x01(\x0b\x32\x1e.hookloop.hook.v1.ResponseMetaR\x04metaB\t\n\x07_status\"\x96\x01\n\x08KeyPatch\x12:\n\x03set\x18\x01 \x03(\x0b\x32(.hookloop.decorator.v1.KeyPatch.SetEntryR\x03set\x12\x16\n\x06remove\x18\x02 \x03(\tR\x06remove\x1a\x36\n\x08SetEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x02\x38\x01\"\xbb\x02\n\x0f\x46inalizeRequest\x12@\n\ncontroller\x18\x01 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\ncontroller\x12\x38\n\x06object\x18\x02 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x06object\x12?\n\x0b\x61ttachments\x18\x03 \x03(\x0b\x32\x1d.hookloop.hook.v1.ObjectGroupR\x0b\x61ttachments\x12\x38\n\x07related\x18\x04 \x03(\x0b\x32\x1e.hookloop.hook.v1.RelatedGroupR\x07related\x12\x31\n\x04meta\x18\x0f \x01(\x0b\x32\x1d.hookloop.hook.v1.RequestMetaR\x04meta\"\x88\x03\n\x10\x46inalizeResponse\x12\x1b\n\x06status\x18\x01 \x01(\x0cH\x00R\x06status\x88\x01\x01\x12\x41\n\x0b\x61ttachments\x18\x02 \x03(\x0b\x32\x1f.hookloop.hook.v1.DesiredObjectR\x0b\x61ttachments\x12;\n\x07\x64\x65tails\x18\x03 \x01(\x0b\x32!.hookloop.hook.v1.ResponseDetailsR\x07\x64\x65tails\x12\x37\n\x06labels\x18\x04 \x01(\x0b\x32\x1f.hookloop.decorator.v1.KeyPatchR\x06labels\x12\x41\n\x0b\x61nnotations\x18\x05 \x01(\x0b\x32\x1f.hookloop.decorator.v1.KeyPatchR\x0b\x61nnotations\x12\x1c\n\tfinalized\x18\x06 \x01(\x08R\tfinalized\x12\x32\n\x04meta\x18\x0f \x01(\x0b\x32\x1e.hookloop.hook.v1.ResponseMetaR\x04metaB\t\n\x07_status\"\xc1\x01\n\x10\x43ustomizeRequest\x12@\n\ncontroller\x18\x01 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\ncontroller\x12\x38\n\x06object\x18\x02 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x06object\x12\x31\n\x04meta\x18\x0f \x01(\x0b\x32\x1d.hookloop.hook.v1.RequestMetaR\x04meta\"\x9b\x01\n\x11\x43ustomizeResponse\x12R\n\x11related_resources\x18\x01 \x03(\x0b\x32%.hookloop.hook.v1.RelatedResourceRuleR\x10relatedResources\x12\x32\n\x04meta\x18\x0f \x01(\x0b\x32\x1e.hookloop.hook.v1.ResponseMetaR\x04meta2\xa4\x02\n\x14\x44\x65\x63oratorHookService\x12O\n\x04Sync\x12\".hookloop.decorator.v1.SyncRequest\x1a#.hookloop.decorator.v1.SyncResponse\x12[\n\x08\x46inalize\x12&.hookloop.decorator.v1.FinalizeRequest\x1a\'.hookloop.decorator.v1.FinalizeResponse\x12^\n\tCustomize\x12\'.hookloop.decorator.v1.CustomizeRequest\x1a(.hookloop.decorator.v1.CustomizeResponseB\xe2\x01\n\x1fio.github.hookloop.decorator.v1B\x0e\x44\x65\x63oratorProtoP\x01ZBgithub.com/hookloop/hookloop/gen/hookloop/decorator/v1;decoratorv1\xaa\x02\x15Hookloop.Decorator.V1\xca\x02\x15Hookloop\\Decorator\\V1\xe2\x02\x1eHookloop\\Decorator\\V1\\Metadata\xea\x02\x17Hookloop::Decorator::V1b\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hookloop.decorator.v1.decorator_pb2', globals())
@@ -27,22 +28,22 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._serialized_options = b'\n\037io.github.hookloop.decorator.v1B\016DecoratorProtoP\001ZBgithub.com/hookloop/hookloop/gen/hookloop/decorator/v1;decoratorv1\252\002\025Hookloop.Decorator.V1\312\002\025Hookloop\\Decorator\\V1\342\002\036Hookloop\\Decorator\\V1\\Metadata\352\002\027Hookloop::Decorator::V1'
   _KEYPATCH_SETENTRY._options = None
   _KEYPATCH_SETENTRY._serialized_options = b'8\001'
-  _SYNCREQUEST._serialized_start=195
-  _SYNCREQUEST._serialized_end=455
-  _SYNCRESPONSE._serialized_start=458
-  _SYNCRESPONSE._serialized_end=764
-  _KEYPATCH._serialized_start=767
-  _KEYPATCH._serialized_end=917
-  _KEYPATCH_SETENTRY._serialized_start=863
-  _KEYPATCH_SETENTRY._serialized_end=917
-  _FINALIZEREQUEST._serialized_start=920
-  _FINALIZEREQUEST._serialized_end=1184
-  _FINALIZERESPONSE._serialized_start=1187
-  _FINALIZERESPONSE._serialized_end=1527
-  _CUSTOMIZEREQUEST._serialized_start=1530
-  _CUSTOMIZEREQUEST._serialized_end=1672
-  _CUSTOMIZERESPONSE._serialized_start=1674
-  _CUSTOMIZERESPONSE._serialized_end=1777
-  _DECORATORHOOKSERVICE._serialized_start=1780
-  _DECORATORHOOKSERVICE._serialized_end=2072
+  _SYNCREQUEST._serialized_start=224
+  _SYNCREQUEST._serialized_end=535
+  _SYNCRESPONSE._serialized_start=538
+  _SYNCRESPONSE._serialized_end=896
+  _KEYPATCH._serialized_start=899
+  _KEYPATCH._serialized_end=1049
+  _KEYPATCH_SETENTRY._serialized_start=995
+  _KEYPATCH_SETENTRY._serialized_end=1049
+  _FINALIZEREQUEST._serialized_start=1052
+  _FINALIZEREQUEST._serialized_end=1367
+  _FINALIZERESPONSE._serialized_start=1370
+  _FINALIZERESPONSE._serialized_end=1762
+  _CUSTOMIZEREQUEST._serialized_start=1765
+  _CUSTOMIZEREQUEST._serialized_end=1958
+  _CUSTOMIZERESPONSE._serialized_start=1961
+  _CUSTOMIZERESPONSE._serialized_end=2116
+  _DECORATORHOOKSERVICE._serialized_start=2119
+  _DECORATORHOOKSERVICE._serialized_end=2411
 # @@protoc_insertion_point(module_scope)

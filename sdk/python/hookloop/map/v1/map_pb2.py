@@ -12,12 +12,13 @@ _sym_db = _symbol_database.Default()
 
 
 from hookloop.hook.v1 import desired_pb2 as hookloop_dot_hook_dot_v1_dot_desired__pb2
+from hookloop.hook.v1 import meta_pb2 as hookloop_dot_hook_dot_v1_dot_meta__pb2
 from hookloop.hook.v1 import observed_pb2 as hookloop_dot_hook_dot_v1_dot_observed__pb2
 from hookloop.hook.v1 import related_pb2 as hookloop_dot_hook_dot_v1_dot_related__pb2
 from hookloop.hook.v1 import response_pb2 as hookloop_dot_hook_dot_v1_dot_response__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19hookloop/map/v1/map.proto\x12\x0fhookloop.map.v1\x1a\x1ehookloop/hook/v1/desired.proto\x1a\x1fhookloop/hook/v1/observed.proto\x1a\x1ehookloop/hook/v1/related.proto\x1a\x1fhookloop/hook/v1/response.proto\"\xcc\x02\n\nMapRequest\x12@\n\ncontroller\x18\x01 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\ncontroller\x12\x38\n\x06parent\x18\x02 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x06parent\x12\x17\n\x07map_key\x18\x03 \x01(\tR\x06mapKey\x12\x36\n\x05input\x18\x04 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x05input\x12\x37\n\x07outputs\x18\x05 \x03(\x0b\x32\x1d.hookloop.hook.v1.ObjectGroupR\x07outputs\x12\x38\n\x07related\x18\x06 \x03(\x0b\x32\x1e.hookloop.hook.v1.RelatedGroupR\x07related\"\x85\x01\n\x0bMapResponse\x12\x39\n\x07outputs\x18\x01 \x03(\x0b\x32\x1f.hookloop.hook.v1.DesiredObjectR\x07outputs\x12;\n\x07\x64\x65tails\x18\x02 \x01(\x0b\x32!.hookloop.hook.v1.ResponseDetailsR\x07\x64\x65tails\"\x9a\x02\n\x10TombstoneRequest\x12@\n\ncontroller\x18\x01 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\ncontroller\x12\x38\n\x06parent\x18\x02 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x06parent\x12\x17\n\x07map_key\x18\x03 \x01(\tR\x06mapKey\x12\x37\n\x07outputs\x18\x04 \x03(\x0b\x32\x1d.hookloop.hook.v1.ObjectGroupR\x07outputs\x12\x38\n\x07related\x18\x05 \x03(\x0b\x32\x1e.hookloop.hook.v1.RelatedGroupR\x07related\"\x8b\x01\n\x11TombstoneResponse\x12\x39\n\x07outputs\x18\x01 \x03(\x0b\x32\x1f.hookloop.hook.v1.DesiredObjectR\x07outputs\x12;\n\x07\x64\x65tails\x18\x02 \x01(\x0b\x32!.hookloop.hook.v1.ResponseDetailsR\x07\x64\x65tails\"\xd1\x02\n\x0f\x46inalizeRequest\x12@\n\ncontroller\x18\x01 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\ncontroller\x12\x38\n\x06parent\x18\x02 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x06parent\x12\x17\n\x07map_key\x18\x03 \x01(\tR\x06mapKey\x12\x36\n\x05input\x18\x04 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x05input\x12\x37\n\x07outputs\x18\x05 \x03(\x0b\x32\x1d.hookloop.hook.v1.ObjectGroupR\x07outputs\x12\x38\n\x07related\x18\x06 \x03(\x0b\x32\x1e.hookloop.hook.v1.RelatedGroupR\x07related\"\xa8\x01\n\x10\x46inalizeResponse\x12\x39\n\x07outputs\x18\x01 \x03(\x0b\x32\x1f.hookloop.hook.v1.DesiredObjectR\x07outputs\x12;\n\x07\x64\x65tails\x18\x02 \x01(\x0b\x32!.hookloop.hook.v1.ResponseDetailsR\x07\x64\x65tails\x12\x1c\n\tfinalized\x18\x03 \x01(\x08R\tfinalized\"\x8e\x01\n\x10\x43ustomizeRequest\x12@\n\ncontroller\x18\x01 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\ncontroller\x12\x38\n\x06parent\x18\x02 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x06parent\"g\n\x11\x43ustomizeResponse\x12R\n\x11related_resources\x18\x01 \x03(\x0b\x32%.hookloop.hook.v1.RelatedResourceRuleR\x10relatedResources2\xcb\x02\n\x0eMapHookService\x12@\n\x03Map\x12\x1b.hookloop.map.v1.MapRequest\x1a\x1c.hookloop.map.v1.MapResponse\x12R\n\tTombstone\x12!.hookloop.map.v1.TombstoneRequest\x1a\".hookloop.map.v1.TombstoneResponse\x12O\n\x08\x46inalize\x12 .hookloop.map.v1.FinalizeRequest\x1a!.hookloop.map.v1.FinalizeResponse\x12R\n\tCustomize\x12!.hookloop.map.v1.CustomizeRequest\x1a\".hookloop.map.v1.CustomizeResponseB\xb2\x01\n\x19io.github.hookloop.map.v1B\x08MapProtoP\x01Z6github.com/hookloop/hookloop/gen/hookloop/map/v1;mapv1\xaa\x02\x0fHookloop.Map.V1\xca\x02\x0fHookloop\\Map\\V1\xe2\x02\x18Hookloop\\Map\\V1\\Metadata\xea\x02\x11Hookloop::Map::V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19hookloop/map/v1/map.proto\x12\x0fhookloop.map.v1\x1a\x1ehookloop/hook/v1/desired.proto\x1a\x1bhookloop/hook/v1/meta.proto\x1a\x1fhookloop/hook/v1/observed.proto\x1a\x1ehookloop/hook/v1/related.proto\x1a\x1fhookloop/hook/v1/response.proto\"\xff\x02\n\nMapRequest\x12@\n\ncontroller\x18\x01 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\ncontroller\x12\x38\n\x06parent\x18\x02 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x06parent\x12\x17\n\x07map_key\x18\x03 \x01(\tR\x06mapKey\x12\x36\n\x05input\x18\x04 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x05input\x12\x37\n\x07outputs\x18\x05 \x03(\x0b\x32\x1d.hookloop.hook.v1.ObjectGroupR\x07outputs\x12\x38\n\x07related\x18\x06 \x03(\x0b\x32\x1e.hookloop.hook.v1.RelatedGroupR\x07related\x12\x31\n\x04meta\x18\x0f \x01(\x0b\x32\x1d.hookloop.hook.v1.RequestMetaR\x04meta\"\xb9\x01\n\x0bMapResponse\x12\x39\n\x07outputs\x18\x01 \x03(\x0b\x32\x1f.hookloop.hook.v1.DesiredObjectR\x07outputs\x12;\n\x07\x64\x65tails\x18\x02 \x01(\x0b\x32!.hookloop.hook.v1.ResponseDetailsR\x07\x64\x65tails\x12\x32\n\x04meta\x18\x0f \x01(\x0b\x32\x1e.hookloop.hook.v1.ResponseMetaR\x04meta\"\xcd\x02\n\x10TombstoneRequest\x12@\n\ncontroller\x18\x01 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\ncontroller\x12\x38\n\x06parent\x18\x02 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x06parent\x12\x17\n\x07map_key\x18\x03 \x01(\tR\x06mapKey\x12\x37\n\x07outputs\x18\x04 \x03(\x0b\x32\x1d.hookloop.hook.v1.ObjectGroupR\x07outputs\x12\x38\n\x07related\x18\x05 \x03(\x0b\x32\x1e.hookloop.hook.v1.RelatedGroupR\x07related\x12\x31\n\x04meta\x18\x0f \x01(\x0b\x32\x1d.hookloop.hook.v1.RequestMetaR\x04meta\"\xbf\x01\n\x11TombstoneResponse\x12\x39\n\x07outputs\x18\x01 \x03(\x0b\x32\x1f.hookloop.hook.v1.DesiredObjectR\x07outputs\x12;\n\x07\x64\x65tails\x18\x02 \x01(\x0b\x32!.hookloop.hook.v1.ResponseDetailsR\x07\x64\x65tails\x12\x32\n\x04meta\x18\x0f \x01(\x0b\x32\x1e.hookloop.hook.v1.ResponseMetaR\x04meta\"\x84\x03\n\x0f\x46inalizeRequest\x12@\n\ncontroller\x18\x01 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\ncontroller\x12\x38\n\x06parent\x18\x02 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x06parent\x12\x17\n\x07map_key\x18\x03 \x01(\tR\x06mapKey\x12\x36\n\x05input\x18\x04 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x05input\x12\x37\n\x07outputs\x18\x05 \x03(\x0b\x32\x1d.hookloop.hook.v1.ObjectGroupR\x07outputs\x12\x38\n\x07related\x18\x06 \x03(\x0b\x32\x1e.hookloop.hook.v1.RelatedGroupR\x07related\x12\x31\n\x04meta\x18\x0f \x01(\x0b\x32\x1d.hookloop.hook.v1.RequestMetaR\x04meta\"\xdc\x01\n\x10\x46inalizeResponse\x12\x39\n\x07outputs\x18\x01 \x03(\x0b\x32\x1f.hookloop.hook.v1.DesiredObjectR\x07outputs\x12;\n\x07\x64\x65tails\x18\x02 \x01(\x0b\x32!.hookloop.hook.v1.ResponseDetailsR\x07\x64\x65tails\x12\x1c\n\tfinalized\x18\x03 \x01(\x08R\tfinalized\x12\x32\n\x04meta\x18\x0f \x01(\x0b\x32\x1e.hookloop.hook.v1.ResponseMetaR\x04meta\"\xc1\x01\n\x10\x43ustomizeRequest\x12@\n\ncontroller\x18\x01 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\ncontroller\x12\x38\n\x06parent\x18\x02 \x01(\x0b\x32 .hookloop.hook.v1.ObservedObjectR\x06parent\x12\x31\n\x04meta\x18\x0f \x01(\x0b\x32\x1d.hookloop.hook.v1.RequestMetaR\x04meta\"\x9b\x01\n\x11\x43ustomizeResponse\x12R\n\x11related_resources\x18\x01 \x03(\x0b\x32%.hookloop.hook.v1.RelatedResourceRuleR\x10relatedResources\x12\x32\n\x04meta\x18\x0f \x01(\x0b\x32\x1e.hookloop.hook.v1.ResponseMetaR\x04meta2\xcb\x02\n\x0eMapHookService\x12@\n\x03Map\x12\x1b.hookloop.map.v1.MapRequest\x1a\x1c.hookloop.map.v1.MapResponse\x12R\n\tTombstone\x12!.hookloop.map.v1.TombstoneRequest\x1a\".hookloop.map.v1.TombstoneResponse\x12O\n\x08\x46inalize\x12 .hookloop.map.v1.FinalizeRequest\x1a!.hookloop.map.v1.FinalizeResponse\x12R\n\tCustomize\x12!.hookloop.map.v1.CustomizeRequest\x1a\".hookloop.map.v1.CustomizeResponseB\xb2\x01\n\x19io.github.hookloop.map.v1B\x08MapProtoP\x01Z6github.com/hookloop/hookloop/gen/hookloop/map/v1;mapv1\xaa\x02\x0fHookloop.Map.V1\xca\x02\x0fHookloop\\Map\\V1\xe2\x02\x18Hookloop\\Map\\V1\\Metadata\xea\x02\x11Hookloop::Map::V1b\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hookloop.map.v1.map_pb2', globals())
@@ -25,22 +26,22 @@ if _descriptor._USE_C_DESCRIPTORS == False:
 
   DESCRIPTOR._options = None
   DESCRIPTOR._serialized_options = b'\n\031io.github.hookloop.map.v1B\010MapProtoP\001Z6github.com/hookloop/hookloop/gen/hookloop/map/v1;mapv1\252\002\017Hookloop.Map.V1\312\002\017Hookloop\\Map\\V1\342\002\030Hookloop\\Map\\V1\\Metadata\352\002\021Hookloop::Map::V1'
-  _MAPREQUEST._serialized_start=177
-  _MAPREQUEST._serialized_end=509
-  _MAPRESPONSE._serialized_start=512
-  _MAPRESPONSE._serialized_end=645
-  _TOMBSTONEREQUEST._serialized_start=648
-  _TOMBSTONEREQUEST._serialized_end=930
-  _TOMBSTONERESPONSE._serialized_start=933
-  _TOMBSTONERESPONSE._serialized_end=1072
-  _FINALIZEREQUEST._serialized_start=1075
-  _FINALIZEREQUEST._serialized_end=1412
-  _FINALIZERESPONSE._serialized_start=1415
-  _FINALIZERESPONSE._serialized_end=1583
-  _CUSTOMIZEREQUEST._serialized_start=1586
-  _CUSTOMIZEREQUEST._serialized_end=1728
-  _CUSTOMIZERESPONSE._serialized_start=1730
-  _CUSTOMIZERESPONSE._serialized_end=1833
-  _MAPHOOKSERVICE._serialized_start=1836
-  _MAPHOOKSERVICE._serialized_end=2167
+  _MAPREQUEST._serialized_start=206
+  _MAPREQUEST._serialized_end=589
+  _MAPRESPONSE._serialized_start=592
+  _MAPRESPONSE._serialized_end=777
+  _TOMBSTONEREQUEST._serialized_start=780
+  _TOMBSTONEREQUEST._serialized_end=1113
+  _TOMBSTONERESPONSE._serialized_start=1116
+  _TOMBSTONERESPONSE._serialized_end=1307
+  _FINALIZEREQUEST._serialized_start=1310
+  _FINALIZEREQUEST._serialized_end=1698
+  _FINALIZERESPONSE._serialized_start=1701
+  _FINALIZERESPONSE._serialized_end=1921
+  _CUSTOMIZEREQUEST._serialized_start=1924
+  _CUSTOMIZEREQUEST._serialized_end=2117
+  _CUSTOMIZERESPONSE._serialized_start=2120
+  _CUSTOMIZERESPONSE._serialized_end=2275
+  _MAPHOOKSERVICE._serialized_start=2278
+  _MAPHOOKSERVICE._serialized_end=2609
 # @@protoc_insertion_point(module_scope)

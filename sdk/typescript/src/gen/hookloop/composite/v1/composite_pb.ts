@@ -8,6 +8,8 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { DesiredObject } from "../../hook/v1/desired_pb.js";
 import { file_hookloop_hook_v1_desired } from "../../hook/v1/desired_pb.js";
+import type { RequestMeta, ResponseMeta } from "../../hook/v1/meta_pb.js";
+import { file_hookloop_hook_v1_meta } from "../../hook/v1/meta_pb.js";
 import type { ObjectGroup, ObservedObject } from "../../hook/v1/observed_pb.js";
 import { file_hookloop_hook_v1_observed } from "../../hook/v1/observed_pb.js";
 import type { RelatedGroup, RelatedResourceRule } from "../../hook/v1/related_pb.js";
@@ -20,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file hookloop/composite/v1/composite.proto.
  */
 export const file_hookloop_composite_v1_composite: GenFile = /*@__PURE__*/
-  fileDesc("CiVob29rbG9vcC9jb21wb3NpdGUvdjEvY29tcG9zaXRlLnByb3RvEhVob29rbG9vcC5jb21wb3NpdGUudjEi1wEKC1N5bmNSZXF1ZXN0EjQKCmNvbnRyb2xsZXIYASABKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0EjAKBnBhcmVudBgCIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QSLwoIY2hpbGRyZW4YAyADKAsyHS5ob29rbG9vcC5ob29rLnYxLk9iamVjdEdyb3VwEi8KB3JlbGF0ZWQYBCADKAsyHi5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRHcm91cCKVAQoMU3luY1Jlc3BvbnNlEhMKBnN0YXR1cxgBIAEoDEgAiAEBEjEKCGNoaWxkcmVuGAIgAygLMh8uaG9va2xvb3AuaG9vay52MS5EZXNpcmVkT2JqZWN0EjIKB2RldGFpbHMYAyABKAsyIS5ob29rbG9vcC5ob29rLnYxLlJlc3BvbnNlRGV0YWlsc0IJCgdfc3RhdHVzItsBCg9GaW5hbGl6ZVJlcXVlc3QSNAoKY29udHJvbGxlchgBIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QSMAoGcGFyZW50GAIgASgLMiAuaG9va2xvb3AuaG9vay52MS5PYnNlcnZlZE9iamVjdBIvCghjaGlsZHJlbhgDIAMoCzIdLmhvb2tsb29wLmhvb2sudjEuT2JqZWN0R3JvdXASLwoHcmVsYXRlZBgEIAMoCzIeLmhvb2tsb29wLmhvb2sudjEuUmVsYXRlZEdyb3VwIqwBChBGaW5hbGl6ZVJlc3BvbnNlEhMKBnN0YXR1cxgBIAEoDEgAiAEBEjEKCGNoaWxkcmVuGAIgAygLMh8uaG9va2xvb3AuaG9vay52MS5EZXNpcmVkT2JqZWN0EjIKB2RldGFpbHMYAyABKAsyIS5ob29rbG9vcC5ob29rLnYxLlJlc3BvbnNlRGV0YWlscxIRCglmaW5hbGl6ZWQYBCABKAhCCQoHX3N0YXR1cyJ6ChBDdXN0b21pemVSZXF1ZXN0EjQKCmNvbnRyb2xsZXIYASABKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0EjAKBnBhcmVudBgCIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QiVQoRQ3VzdG9taXplUmVzcG9uc2USQAoRcmVsYXRlZF9yZXNvdXJjZXMYASADKAsyJS5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRSZXNvdXJjZVJ1bGUypAIKFENvbXBvc2l0ZUhvb2tTZXJ2aWNlEk8KBFN5bmMSIi5ob29rbG9vcC5jb21wb3NpdGUudjEuU3luY1JlcXVlc3QaIy5ob29rbG9vcC5jb21wb3NpdGUudjEuU3luY1Jlc3BvbnNlElsKCEZpbmFsaXplEiYuaG9va2xvb3AuY29tcG9zaXRlLnYxLkZpbmFsaXplUmVxdWVzdBonLmhvb2tsb29wLmNvbXBvc2l0ZS52MS5GaW5hbGl6ZVJlc3BvbnNlEl4KCUN1c3RvbWl6ZRInLmhvb2tsb29wLmNvbXBvc2l0ZS52MS5DdXN0b21pemVSZXF1ZXN0GiguaG9va2xvb3AuY29tcG9zaXRlLnYxLkN1c3RvbWl6ZVJlc3BvbnNlQuIBCh9pby5naXRodWIuaG9va2xvb3AuY29tcG9zaXRlLnYxQg5Db21wb3NpdGVQcm90b1ABWkJnaXRodWIuY29tL2hvb2tsb29wL2hvb2tsb29wL2dlbi9ob29rbG9vcC9jb21wb3NpdGUvdjE7Y29tcG9zaXRldjGqAhVIb29rbG9vcC5Db21wb3NpdGUuVjHKAhVIb29rbG9vcFxDb21wb3NpdGVcVjHiAh5Ib29rbG9vcFxDb21wb3NpdGVcVjFcTWV0YWRhdGHqAhdIb29rbG9vcDo6Q29tcG9zaXRlOjpWMWIGcHJvdG8z", [file_hookloop_hook_v1_desired, file_hookloop_hook_v1_observed, file_hookloop_hook_v1_related, file_hookloop_hook_v1_response]);
+  fileDesc("CiVob29rbG9vcC9jb21wb3NpdGUvdjEvY29tcG9zaXRlLnByb3RvEhVob29rbG9vcC5jb21wb3NpdGUudjEihAIKC1N5bmNSZXF1ZXN0EjQKCmNvbnRyb2xsZXIYASABKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0EjAKBnBhcmVudBgCIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QSLwoIY2hpbGRyZW4YAyADKAsyHS5ob29rbG9vcC5ob29rLnYxLk9iamVjdEdyb3VwEi8KB3JlbGF0ZWQYBCADKAsyHi5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRHcm91cBIrCgRtZXRhGA8gASgLMh0uaG9va2xvb3AuaG9vay52MS5SZXF1ZXN0TWV0YSLDAQoMU3luY1Jlc3BvbnNlEhMKBnN0YXR1cxgBIAEoDEgAiAEBEjEKCGNoaWxkcmVuGAIgAygLMh8uaG9va2xvb3AuaG9vay52MS5EZXNpcmVkT2JqZWN0EjIKB2RldGFpbHMYAyABKAsyIS5ob29rbG9vcC5ob29rLnYxLlJlc3BvbnNlRGV0YWlscxIsCgRtZXRhGA8gASgLMh4uaG9va2xvb3AuaG9vay52MS5SZXNwb25zZU1ldGFCCQoHX3N0YXR1cyKIAgoPRmluYWxpemVSZXF1ZXN0EjQKCmNvbnRyb2xsZXIYASABKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0EjAKBnBhcmVudBgCIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QSLwoIY2hpbGRyZW4YAyADKAsyHS5ob29rbG9vcC5ob29rLnYxLk9iamVjdEdyb3VwEi8KB3JlbGF0ZWQYBCADKAsyHi5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRHcm91cBIrCgRtZXRhGA8gASgLMh0uaG9va2xvb3AuaG9vay52MS5SZXF1ZXN0TWV0YSLaAQoQRmluYWxpemVSZXNwb25zZRITCgZzdGF0dXMYASABKAxIAIgBARIxCghjaGlsZHJlbhgCIAMoCzIfLmhvb2tsb29wLmhvb2sudjEuRGVzaXJlZE9iamVjdBIyCgdkZXRhaWxzGAMgASgLMiEuaG9va2xvb3AuaG9vay52MS5SZXNwb25zZURldGFpbHMSEQoJZmluYWxpemVkGAQgASgIEiwKBG1ldGEYDyABKAsyHi5ob29rbG9vcC5ob29rLnYxLlJlc3BvbnNlTWV0YUIJCgdfc3RhdHVzIqcBChBDdXN0b21pemVSZXF1ZXN0EjQKCmNvbnRyb2xsZXIYASABKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0EjAKBnBhcmVudBgCIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QSKwoEbWV0YRgPIAEoCzIdLmhvb2tsb29wLmhvb2sudjEuUmVxdWVzdE1ldGEigwEKEUN1c3RvbWl6ZVJlc3BvbnNlEkAKEXJlbGF0ZWRfcmVzb3VyY2VzGAEgAygLMiUuaG9va2xvb3AuaG9vay52MS5SZWxhdGVkUmVzb3VyY2VSdWxlEiwKBG1ldGEYDyABKAsyHi5ob29rbG9vcC5ob29rLnYxLlJlc3BvbnNlTWV0YTKkAgoUQ29tcG9zaXRlSG9va1NlcnZpY2USTwoEU3luYxIiLmhvb2tsb29wLmNvbXBvc2l0ZS52MS5TeW5jUmVxdWVzdBojLmhvb2tsb29wLmNvbXBvc2l0ZS52MS5TeW5jUmVzcG9uc2USWwoIRmluYWxpemUSJi5ob29rbG9vcC5jb21wb3NpdGUudjEuRmluYWxpemVSZXF1ZXN0GicuaG9va2xvb3AuY29tcG9zaXRlLnYxLkZpbmFsaXplUmVzcG9uc2USXgoJQ3VzdG9taXplEicuaG9va2xvb3AuY29tcG9zaXRlLnYxLkN1c3RvbWl6ZVJlcXVlc3QaKC5ob29rbG9vcC5jb21wb3NpdGUudjEuQ3VzdG9taXplUmVzcG9uc2VC4gEKH2lvLmdpdGh1Yi5ob29rbG9vcC5jb21wb3NpdGUudjFCDkNvbXBvc2l0ZVByb3RvUAFaQmdpdGh1Yi5jb20vaG9va2xvb3AvaG9va2xvb3AvZ2VuL2hvb2tsb29wL2NvbXBvc2l0ZS92MTtjb21wb3NpdGV2MaoCFUhvb2tsb29wLkNvbXBvc2l0ZS5WMcoCFUhvb2tsb29wXENvbXBvc2l0ZVxWMeICHkhvb2tsb29wXENvbXBvc2l0ZVxWMVxNZXRhZGF0YeoCF0hvb2tsb29wOjpDb21wb3NpdGU6OlYxYgZwcm90bzM", [file_hookloop_hook_v1_desired, file_hookloop_hook_v1_meta, file_hookloop_hook_v1_observed, file_hookloop_hook_v1_related, file_hookloop_hook_v1_response]);
 
 /**
  * SyncRequest is the observed state of one parent.
@@ -57,6 +59,13 @@ export type SyncRequest = Message<"hookloop.composite.v1.SyncRequest"> & {
    * @generated from field: repeated hookloop.hook.v1.RelatedGroup related = 4;
    */
   related: RelatedGroup[];
+
+  /**
+   * The engine, the request and the hook that should answer.
+   *
+   * @generated from field: hookloop.hook.v1.RequestMeta meta = 15;
+   */
+  meta?: RequestMeta | undefined;
 };
 
 /**
@@ -93,6 +102,13 @@ export type SyncResponse = Message<"hookloop.composite.v1.SyncResponse"> & {
    * @generated from field: hookloop.hook.v1.ResponseDetails details = 3;
    */
   details?: ResponseDetails | undefined;
+
+  /**
+   * The features that the response uses.
+   *
+   * @generated from field: hookloop.hook.v1.ResponseMeta meta = 15;
+   */
+  meta?: ResponseMeta | undefined;
 };
 
 /**
@@ -135,6 +151,13 @@ export type FinalizeRequest = Message<"hookloop.composite.v1.FinalizeRequest"> &
    * @generated from field: repeated hookloop.hook.v1.RelatedGroup related = 4;
    */
   related: RelatedGroup[];
+
+  /**
+   * The engine, the request and the hook that should answer.
+   *
+   * @generated from field: hookloop.hook.v1.RequestMeta meta = 15;
+   */
+  meta?: RequestMeta | undefined;
 };
 
 /**
@@ -178,6 +201,13 @@ export type FinalizeResponse = Message<"hookloop.composite.v1.FinalizeResponse">
    * @generated from field: bool finalized = 4;
    */
   finalized: boolean;
+
+  /**
+   * The features that the response uses.
+   *
+   * @generated from field: hookloop.hook.v1.ResponseMeta meta = 15;
+   */
+  meta?: ResponseMeta | undefined;
 };
 
 /**
@@ -206,6 +236,13 @@ export type CustomizeRequest = Message<"hookloop.composite.v1.CustomizeRequest">
    * @generated from field: hookloop.hook.v1.ObservedObject parent = 2;
    */
   parent?: ObservedObject | undefined;
+
+  /**
+   * The engine, the request and the hook that should answer.
+   *
+   * @generated from field: hookloop.hook.v1.RequestMeta meta = 15;
+   */
+  meta?: RequestMeta | undefined;
 };
 
 /**
@@ -227,6 +264,13 @@ export type CustomizeResponse = Message<"hookloop.composite.v1.CustomizeResponse
    * @generated from field: repeated hookloop.hook.v1.RelatedResourceRule related_resources = 1;
    */
   relatedResources: RelatedResourceRule[];
+
+  /**
+   * The features that the response uses.
+   *
+   * @generated from field: hookloop.hook.v1.ResponseMeta meta = 15;
+   */
+  meta?: ResponseMeta | undefined;
 };
 
 /**

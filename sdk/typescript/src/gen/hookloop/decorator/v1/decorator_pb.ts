@@ -8,6 +8,8 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { DesiredObject } from "../../hook/v1/desired_pb.js";
 import { file_hookloop_hook_v1_desired } from "../../hook/v1/desired_pb.js";
+import type { RequestMeta, ResponseMeta } from "../../hook/v1/meta_pb.js";
+import { file_hookloop_hook_v1_meta } from "../../hook/v1/meta_pb.js";
 import type { ObjectGroup, ObservedObject } from "../../hook/v1/observed_pb.js";
 import { file_hookloop_hook_v1_observed } from "../../hook/v1/observed_pb.js";
 import type { RelatedGroup, RelatedResourceRule } from "../../hook/v1/related_pb.js";
@@ -20,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file hookloop/decorator/v1/decorator.proto.
  */
 export const file_hookloop_decorator_v1_decorator: GenFile = /*@__PURE__*/
-  fileDesc("CiVob29rbG9vcC9kZWNvcmF0b3IvdjEvZGVjb3JhdG9yLnByb3RvEhVob29rbG9vcC5kZWNvcmF0b3IudjEi2gEKC1N5bmNSZXF1ZXN0EjQKCmNvbnRyb2xsZXIYASABKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0EjAKBm9iamVjdBgCIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QSMgoLYXR0YWNobWVudHMYAyADKAsyHS5ob29rbG9vcC5ob29rLnYxLk9iamVjdEdyb3VwEi8KB3JlbGF0ZWQYBCADKAsyHi5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRHcm91cCL/AQoMU3luY1Jlc3BvbnNlEhMKBnN0YXR1cxgBIAEoDEgAiAEBEjQKC2F0dGFjaG1lbnRzGAIgAygLMh8uaG9va2xvb3AuaG9vay52MS5EZXNpcmVkT2JqZWN0EjIKB2RldGFpbHMYAyABKAsyIS5ob29rbG9vcC5ob29rLnYxLlJlc3BvbnNlRGV0YWlscxIvCgZsYWJlbHMYBCABKAsyHy5ob29rbG9vcC5kZWNvcmF0b3IudjEuS2V5UGF0Y2gSNAoLYW5ub3RhdGlvbnMYBSABKAsyHy5ob29rbG9vcC5kZWNvcmF0b3IudjEuS2V5UGF0Y2hCCQoHX3N0YXR1cyJ9CghLZXlQYXRjaBI1CgNzZXQYASADKAsyKC5ob29rbG9vcC5kZWNvcmF0b3IudjEuS2V5UGF0Y2guU2V0RW50cnkSDgoGcmVtb3ZlGAIgAygJGioKCFNldEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEi3gEKD0ZpbmFsaXplUmVxdWVzdBI0Cgpjb250cm9sbGVyGAEgASgLMiAuaG9va2xvb3AuaG9vay52MS5PYnNlcnZlZE9iamVjdBIwCgZvYmplY3QYAiABKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0EjIKC2F0dGFjaG1lbnRzGAMgAygLMh0uaG9va2xvb3AuaG9vay52MS5PYmplY3RHcm91cBIvCgdyZWxhdGVkGAQgAygLMh4uaG9va2xvb3AuaG9vay52MS5SZWxhdGVkR3JvdXAilgIKEEZpbmFsaXplUmVzcG9uc2USEwoGc3RhdHVzGAEgASgMSACIAQESNAoLYXR0YWNobWVudHMYAiADKAsyHy5ob29rbG9vcC5ob29rLnYxLkRlc2lyZWRPYmplY3QSMgoHZGV0YWlscxgDIAEoCzIhLmhvb2tsb29wLmhvb2sudjEuUmVzcG9uc2VEZXRhaWxzEi8KBmxhYmVscxgEIAEoCzIfLmhvb2tsb29wLmRlY29yYXRvci52MS5LZXlQYXRjaBI0Cgthbm5vdGF0aW9ucxgFIAEoCzIfLmhvb2tsb29wLmRlY29yYXRvci52MS5LZXlQYXRjaBIRCglmaW5hbGl6ZWQYBiABKAhCCQoHX3N0YXR1cyJ6ChBDdXN0b21pemVSZXF1ZXN0EjQKCmNvbnRyb2xsZXIYASABKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0EjAKBm9iamVjdBgCIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QiVQoRQ3VzdG9taXplUmVzcG9uc2USQAoRcmVsYXRlZF9yZXNvdXJjZXMYASADKAsyJS5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRSZXNvdXJjZVJ1bGUypAIKFERlY29yYXRvckhvb2tTZXJ2aWNlEk8KBFN5bmMSIi5ob29rbG9vcC5kZWNvcmF0b3IudjEuU3luY1JlcXVlc3QaIy5ob29rbG9vcC5kZWNvcmF0b3IudjEuU3luY1Jlc3BvbnNlElsKCEZpbmFsaXplEiYuaG9va2xvb3AuZGVjb3JhdG9yLnYxLkZpbmFsaXplUmVxdWVzdBonLmhvb2tsb29wLmRlY29yYXRvci52MS5GaW5hbGl6ZVJlc3BvbnNlEl4KCUN1c3RvbWl6ZRInLmhvb2tsb29wLmRlY29yYXRvci52MS5DdXN0b21pemVSZXF1ZXN0GiguaG9va2xvb3AuZGVjb3JhdG9yLnYxLkN1c3RvbWl6ZVJlc3BvbnNlQuIBCh9pby5naXRodWIuaG9va2xvb3AuZGVjb3JhdG9yLnYxQg5EZWNvcmF0b3JQcm90b1ABWkJnaXRodWIuY29tL2hvb2tsb29wL2hvb2tsb29wL2dlbi9ob29rbG9vcC9kZWNvcmF0b3IvdjE7ZGVjb3JhdG9ydjGqAhVIb29rbG9vcC5EZWNvcmF0b3IuVjHKAhVIb29rbG9vcFxEZWNvcmF0b3JcVjHiAh5Ib29rbG9vcFxEZWNvcmF0b3JcVjFcTWV0YWRhdGHqAhdIb29rbG9vcDo6RGVjb3JhdG9yOjpWMWIGcHJvdG8z", [file_hookloop_hook_v1_desired, file_hookloop_hook_v1_observed, file_hookloop_hook_v1_related, file_hookloop_hook_v1_response]);
+  fileDesc("CiVob29rbG9vcC9kZWNvcmF0b3IvdjEvZGVjb3JhdG9yLnByb3RvEhVob29rbG9vcC5kZWNvcmF0b3IudjEihwIKC1N5bmNSZXF1ZXN0EjQKCmNvbnRyb2xsZXIYASABKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0EjAKBm9iamVjdBgCIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QSMgoLYXR0YWNobWVudHMYAyADKAsyHS5ob29rbG9vcC5ob29rLnYxLk9iamVjdEdyb3VwEi8KB3JlbGF0ZWQYBCADKAsyHi5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRHcm91cBIrCgRtZXRhGA8gASgLMh0uaG9va2xvb3AuaG9vay52MS5SZXF1ZXN0TWV0YSKtAgoMU3luY1Jlc3BvbnNlEhMKBnN0YXR1cxgBIAEoDEgAiAEBEjQKC2F0dGFjaG1lbnRzGAIgAygLMh8uaG9va2xvb3AuaG9vay52MS5EZXNpcmVkT2JqZWN0EjIKB2RldGFpbHMYAyABKAsyIS5ob29rbG9vcC5ob29rLnYxLlJlc3BvbnNlRGV0YWlscxIvCgZsYWJlbHMYBCABKAsyHy5ob29rbG9vcC5kZWNvcmF0b3IudjEuS2V5UGF0Y2gSNAoLYW5ub3RhdGlvbnMYBSABKAsyHy5ob29rbG9vcC5kZWNvcmF0b3IudjEuS2V5UGF0Y2gSLAoEbWV0YRgPIAEoCzIeLmhvb2tsb29wLmhvb2sudjEuUmVzcG9uc2VNZXRhQgkKB19zdGF0dXMifQoIS2V5UGF0Y2gSNQoDc2V0GAEgAygLMiguaG9va2xvb3AuZGVjb3JhdG9yLnYxLktleVBhdGNoLlNldEVudHJ5Eg4KBnJlbW92ZRgCIAMoCRoqCghTZXRFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIosCCg9GaW5hbGl6ZVJlcXVlc3QSNAoKY29udHJvbGxlchgBIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QSMAoGb2JqZWN0GAIgASgLMiAuaG9va2xvb3AuaG9vay52MS5PYnNlcnZlZE9iamVjdBIyCgthdHRhY2htZW50cxgDIAMoCzIdLmhvb2tsb29wLmhvb2sudjEuT2JqZWN0R3JvdXASLwoHcmVsYXRlZBgEIAMoCzIeLmhvb2tsb29wLmhvb2sudjEuUmVsYXRlZEdyb3VwEisKBG1ldGEYDyABKAsyHS5ob29rbG9vcC5ob29rLnYxLlJlcXVlc3RNZXRhIsQCChBGaW5hbGl6ZVJlc3BvbnNlEhMKBnN0YXR1cxgBIAEoDEgAiAEBEjQKC2F0dGFjaG1lbnRzGAIgAygLMh8uaG9va2xvb3AuaG9vay52MS5EZXNpcmVkT2JqZWN0EjIKB2RldGFpbHMYAyABKAsyIS5ob29rbG9vcC5ob29rLnYxLlJlc3BvbnNlRGV0YWlscxIvCgZsYWJlbHMYBCABKAsyHy5ob29rbG9vcC5kZWNvcmF0b3IudjEuS2V5UGF0Y2gSNAoLYW5ub3RhdGlvbnMYBSABKAsyHy5ob29rbG9vcC5kZWNvcmF0b3IudjEuS2V5UGF0Y2gSEQoJZmluYWxpemVkGAYgASgIEiwKBG1ldGEYDyABKAsyHi5ob29rbG9vcC5ob29rLnYxLlJlc3BvbnNlTWV0YUIJCgdfc3RhdHVzIqcBChBDdXN0b21pemVSZXF1ZXN0EjQKCmNvbnRyb2xsZXIYASABKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0EjAKBm9iamVjdBgCIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QSKwoEbWV0YRgPIAEoCzIdLmhvb2tsb29wLmhvb2sudjEuUmVxdWVzdE1ldGEigwEKEUN1c3RvbWl6ZVJlc3BvbnNlEkAKEXJlbGF0ZWRfcmVzb3VyY2VzGAEgAygLMiUuaG9va2xvb3AuaG9vay52MS5SZWxhdGVkUmVzb3VyY2VSdWxlEiwKBG1ldGEYDyABKAsyHi5ob29rbG9vcC5ob29rLnYxLlJlc3BvbnNlTWV0YTKkAgoURGVjb3JhdG9ySG9va1NlcnZpY2USTwoEU3luYxIiLmhvb2tsb29wLmRlY29yYXRvci52MS5TeW5jUmVxdWVzdBojLmhvb2tsb29wLmRlY29yYXRvci52MS5TeW5jUmVzcG9uc2USWwoIRmluYWxpemUSJi5ob29rbG9vcC5kZWNvcmF0b3IudjEuRmluYWxpemVSZXF1ZXN0GicuaG9va2xvb3AuZGVjb3JhdG9yLnYxLkZpbmFsaXplUmVzcG9uc2USXgoJQ3VzdG9taXplEicuaG9va2xvb3AuZGVjb3JhdG9yLnYxLkN1c3RvbWl6ZVJlcXVlc3QaKC5ob29rbG9vcC5kZWNvcmF0b3IudjEuQ3VzdG9taXplUmVzcG9uc2VC4gEKH2lvLmdpdGh1Yi5ob29rbG9vcC5kZWNvcmF0b3IudjFCDkRlY29yYXRvclByb3RvUAFaQmdpdGh1Yi5jb20vaG9va2xvb3AvaG9va2xvb3AvZ2VuL2hvb2tsb29wL2RlY29yYXRvci92MTtkZWNvcmF0b3J2MaoCFUhvb2tsb29wLkRlY29yYXRvci5WMcoCFUhvb2tsb29wXERlY29yYXRvclxWMeICHkhvb2tsb29wXERlY29yYXRvclxWMVxNZXRhZGF0YeoCF0hvb2tsb29wOjpEZWNvcmF0b3I6OlYxYgZwcm90bzM", [file_hookloop_hook_v1_desired, file_hookloop_hook_v1_meta, file_hookloop_hook_v1_observed, file_hookloop_hook_v1_related, file_hookloop_hook_v1_response]);
 
 /**
  * SyncRequest is the observed state of one decorated object.
@@ -58,6 +60,13 @@ export type SyncRequest = Message<"hookloop.decorator.v1.SyncRequest"> & {
    * @generated from field: repeated hookloop.hook.v1.RelatedGroup related = 4;
    */
   related: RelatedGroup[];
+
+  /**
+   * The engine, the request and the hook that should answer.
+   *
+   * @generated from field: hookloop.hook.v1.RequestMeta meta = 15;
+   */
+  meta?: RequestMeta | undefined;
 };
 
 /**
@@ -109,6 +118,13 @@ export type SyncResponse = Message<"hookloop.decorator.v1.SyncResponse"> & {
    * @generated from field: hookloop.decorator.v1.KeyPatch annotations = 5;
    */
   annotations?: KeyPatch | undefined;
+
+  /**
+   * The features that the response uses.
+   *
+   * @generated from field: hookloop.hook.v1.ResponseMeta meta = 15;
+   */
+  meta?: ResponseMeta | undefined;
 };
 
 /**
@@ -180,6 +196,13 @@ export type FinalizeRequest = Message<"hookloop.decorator.v1.FinalizeRequest"> &
    * @generated from field: repeated hookloop.hook.v1.RelatedGroup related = 4;
    */
   related: RelatedGroup[];
+
+  /**
+   * The engine, the request and the hook that should answer.
+   *
+   * @generated from field: hookloop.hook.v1.RequestMeta meta = 15;
+   */
+  meta?: RequestMeta | undefined;
 };
 
 /**
@@ -238,6 +261,13 @@ export type FinalizeResponse = Message<"hookloop.decorator.v1.FinalizeResponse">
    * @generated from field: bool finalized = 6;
    */
   finalized: boolean;
+
+  /**
+   * The features that the response uses.
+   *
+   * @generated from field: hookloop.hook.v1.ResponseMeta meta = 15;
+   */
+  meta?: ResponseMeta | undefined;
 };
 
 /**
@@ -266,6 +296,13 @@ export type CustomizeRequest = Message<"hookloop.decorator.v1.CustomizeRequest">
    * @generated from field: hookloop.hook.v1.ObservedObject object = 2;
    */
   object?: ObservedObject | undefined;
+
+  /**
+   * The engine, the request and the hook that should answer.
+   *
+   * @generated from field: hookloop.hook.v1.RequestMeta meta = 15;
+   */
+  meta?: RequestMeta | undefined;
 };
 
 /**
@@ -287,6 +324,13 @@ export type CustomizeResponse = Message<"hookloop.decorator.v1.CustomizeResponse
    * @generated from field: repeated hookloop.hook.v1.RelatedResourceRule related_resources = 1;
    */
   relatedResources: RelatedResourceRule[];
+
+  /**
+   * The features that the response uses.
+   *
+   * @generated from field: hookloop.hook.v1.ResponseMeta meta = 15;
+   */
+  meta?: ResponseMeta | undefined;
 };
 
 /**

@@ -24,8 +24,9 @@ export const file_hookloop_hook_v1_observed: GenFile = /*@__PURE__*/
   fileDesc("Ch9ob29rbG9vcC9ob29rL3YxL29ic2VydmVkLnByb3RvEhBob29rbG9vcC5ob29rLnYxIrcBCg5PYnNlcnZlZE9iamVjdBITCgthcGlfdmVyc2lvbhgBIAEoCRIMCgRraW5kGAIgASgJEhEKCW5hbWVzcGFjZRgDIAEoCRIMCgRuYW1lGAQgASgJEgsKA3VpZBgFIAEoCRIYChByZXNvdXJjZV92ZXJzaW9uGAYgASgJEiwKCGVuY29kaW5nGAcgASgOMhouaG9va2xvb3AuaG9vay52MS5FbmNvZGluZxIMCgRib2R5GAggASgMImMKC09iamVjdEdyb3VwEhMKC2FwaV92ZXJzaW9uGAEgASgJEgwKBGtpbmQYAiABKAkSMQoHb2JqZWN0cxgDIAMoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QqNwoIRW5jb2RpbmcSGAoURU5DT0RJTkdfVU5TUEVDSUZJRUQQABIRCg1FTkNPRElOR19KU09OEAFCvgEKGmlvLmdpdGh1Yi5ob29rbG9vcC5ob29rLnYxQg1PYnNlcnZlZFByb3RvUAFaOGdpdGh1Yi5jb20vaG9va2xvb3AvaG9va2xvb3AvZ2VuL2hvb2tsb29wL2hvb2svdjE7aG9va3YxqgIQSG9va2xvb3AuSG9vay5WMcoCEEhvb2tsb29wXEhvb2tcVjHiAhlIb29rbG9vcFxIb29rXFYxXE1ldGFkYXRh6gISSG9va2xvb3A6Okhvb2s6OlYxYgZwcm90bzM");
 
 /**
- * ObservedObject is one observed Kubernetes object. Hookloop sets all fields. The body is authoritative;
- * the other fields repeat what a hook needs to find an object without parsing its body.
+ * ObservedObject is one observed Kubernetes object. Hookloop sets all fields. The body is
+ * authoritative; the other fields repeat what a hook needs to find an object without parsing its
+ * body.
  *
  * @generated from message hookloop.hook.v1.ObservedObject
  */

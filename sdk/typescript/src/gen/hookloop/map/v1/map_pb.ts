@@ -8,6 +8,8 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { DesiredObject } from "../../hook/v1/desired_pb.js";
 import { file_hookloop_hook_v1_desired } from "../../hook/v1/desired_pb.js";
+import type { RequestMeta, ResponseMeta } from "../../hook/v1/meta_pb.js";
+import { file_hookloop_hook_v1_meta } from "../../hook/v1/meta_pb.js";
 import type { ObjectGroup, ObservedObject } from "../../hook/v1/observed_pb.js";
 import { file_hookloop_hook_v1_observed } from "../../hook/v1/observed_pb.js";
 import type { RelatedGroup, RelatedResourceRule } from "../../hook/v1/related_pb.js";
@@ -20,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file hookloop/map/v1/map.proto.
  */
 export const file_hookloop_map_v1_map: GenFile = /*@__PURE__*/
-  fileDesc("Chlob29rbG9vcC9tYXAvdjEvbWFwLnByb3RvEg9ob29rbG9vcC5tYXAudjEilwIKCk1hcFJlcXVlc3QSNAoKY29udHJvbGxlchgBIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QSMAoGcGFyZW50GAIgASgLMiAuaG9va2xvb3AuaG9vay52MS5PYnNlcnZlZE9iamVjdBIPCgdtYXBfa2V5GAMgASgJEi8KBWlucHV0GAQgASgLMiAuaG9va2xvb3AuaG9vay52MS5PYnNlcnZlZE9iamVjdBIuCgdvdXRwdXRzGAUgAygLMh0uaG9va2xvb3AuaG9vay52MS5PYmplY3RHcm91cBIvCgdyZWxhdGVkGAYgAygLMh4uaG9va2xvb3AuaG9vay52MS5SZWxhdGVkR3JvdXAicwoLTWFwUmVzcG9uc2USMAoHb3V0cHV0cxgBIAMoCzIfLmhvb2tsb29wLmhvb2sudjEuRGVzaXJlZE9iamVjdBIyCgdkZXRhaWxzGAIgASgLMiEuaG9va2xvb3AuaG9vay52MS5SZXNwb25zZURldGFpbHMi7AEKEFRvbWJzdG9uZVJlcXVlc3QSNAoKY29udHJvbGxlchgBIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QSMAoGcGFyZW50GAIgASgLMiAuaG9va2xvb3AuaG9vay52MS5PYnNlcnZlZE9iamVjdBIPCgdtYXBfa2V5GAMgASgJEi4KB291dHB1dHMYBCADKAsyHS5ob29rbG9vcC5ob29rLnYxLk9iamVjdEdyb3VwEi8KB3JlbGF0ZWQYBSADKAsyHi5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRHcm91cCJ5ChFUb21ic3RvbmVSZXNwb25zZRIwCgdvdXRwdXRzGAEgAygLMh8uaG9va2xvb3AuaG9vay52MS5EZXNpcmVkT2JqZWN0EjIKB2RldGFpbHMYAiABKAsyIS5ob29rbG9vcC5ob29rLnYxLlJlc3BvbnNlRGV0YWlscyKcAgoPRmluYWxpemVSZXF1ZXN0EjQKCmNvbnRyb2xsZXIYASABKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0EjAKBnBhcmVudBgCIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QSDwoHbWFwX2tleRgDIAEoCRIvCgVpbnB1dBgEIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QSLgoHb3V0cHV0cxgFIAMoCzIdLmhvb2tsb29wLmhvb2sudjEuT2JqZWN0R3JvdXASLwoHcmVsYXRlZBgGIAMoCzIeLmhvb2tsb29wLmhvb2sudjEuUmVsYXRlZEdyb3VwIosBChBGaW5hbGl6ZVJlc3BvbnNlEjAKB291dHB1dHMYASADKAsyHy5ob29rbG9vcC5ob29rLnYxLkRlc2lyZWRPYmplY3QSMgoHZGV0YWlscxgCIAEoCzIhLmhvb2tsb29wLmhvb2sudjEuUmVzcG9uc2VEZXRhaWxzEhEKCWZpbmFsaXplZBgDIAEoCCJ6ChBDdXN0b21pemVSZXF1ZXN0EjQKCmNvbnRyb2xsZXIYASABKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0EjAKBnBhcmVudBgCIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QiVQoRQ3VzdG9taXplUmVzcG9uc2USQAoRcmVsYXRlZF9yZXNvdXJjZXMYASADKAsyJS5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRSZXNvdXJjZVJ1bGUyywIKDk1hcEhvb2tTZXJ2aWNlEkAKA01hcBIbLmhvb2tsb29wLm1hcC52MS5NYXBSZXF1ZXN0GhwuaG9va2xvb3AubWFwLnYxLk1hcFJlc3BvbnNlElIKCVRvbWJzdG9uZRIhLmhvb2tsb29wLm1hcC52MS5Ub21ic3RvbmVSZXF1ZXN0GiIuaG9va2xvb3AubWFwLnYxLlRvbWJzdG9uZVJlc3BvbnNlEk8KCEZpbmFsaXplEiAuaG9va2xvb3AubWFwLnYxLkZpbmFsaXplUmVxdWVzdBohLmhvb2tsb29wLm1hcC52MS5GaW5hbGl6ZVJlc3BvbnNlElIKCUN1c3RvbWl6ZRIhLmhvb2tsb29wLm1hcC52MS5DdXN0b21pemVSZXF1ZXN0GiIuaG9va2xvb3AubWFwLnYxLkN1c3RvbWl6ZVJlc3BvbnNlQrIBChlpby5naXRodWIuaG9va2xvb3AubWFwLnYxQghNYXBQcm90b1ABWjZnaXRodWIuY29tL2hvb2tsb29wL2hvb2tsb29wL2dlbi9ob29rbG9vcC9tYXAvdjE7bWFwdjGqAg9Ib29rbG9vcC5NYXAuVjHKAg9Ib29rbG9vcFxNYXBcVjHiAhhIb29rbG9vcFxNYXBcVjFcTWV0YWRhdGHqAhFIb29rbG9vcDo6TWFwOjpWMWIGcHJvdG8z", [file_hookloop_hook_v1_desired, file_hookloop_hook_v1_observed, file_hookloop_hook_v1_related, file_hookloop_hook_v1_response]);
+  fileDesc("Chlob29rbG9vcC9tYXAvdjEvbWFwLnByb3RvEg9ob29rbG9vcC5tYXAudjEixAIKCk1hcFJlcXVlc3QSNAoKY29udHJvbGxlchgBIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QSMAoGcGFyZW50GAIgASgLMiAuaG9va2xvb3AuaG9vay52MS5PYnNlcnZlZE9iamVjdBIPCgdtYXBfa2V5GAMgASgJEi8KBWlucHV0GAQgASgLMiAuaG9va2xvb3AuaG9vay52MS5PYnNlcnZlZE9iamVjdBIuCgdvdXRwdXRzGAUgAygLMh0uaG9va2xvb3AuaG9vay52MS5PYmplY3RHcm91cBIvCgdyZWxhdGVkGAYgAygLMh4uaG9va2xvb3AuaG9vay52MS5SZWxhdGVkR3JvdXASKwoEbWV0YRgPIAEoCzIdLmhvb2tsb29wLmhvb2sudjEuUmVxdWVzdE1ldGEioQEKC01hcFJlc3BvbnNlEjAKB291dHB1dHMYASADKAsyHy5ob29rbG9vcC5ob29rLnYxLkRlc2lyZWRPYmplY3QSMgoHZGV0YWlscxgCIAEoCzIhLmhvb2tsb29wLmhvb2sudjEuUmVzcG9uc2VEZXRhaWxzEiwKBG1ldGEYDyABKAsyHi5ob29rbG9vcC5ob29rLnYxLlJlc3BvbnNlTWV0YSKZAgoQVG9tYnN0b25lUmVxdWVzdBI0Cgpjb250cm9sbGVyGAEgASgLMiAuaG9va2xvb3AuaG9vay52MS5PYnNlcnZlZE9iamVjdBIwCgZwYXJlbnQYAiABKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0Eg8KB21hcF9rZXkYAyABKAkSLgoHb3V0cHV0cxgEIAMoCzIdLmhvb2tsb29wLmhvb2sudjEuT2JqZWN0R3JvdXASLwoHcmVsYXRlZBgFIAMoCzIeLmhvb2tsb29wLmhvb2sudjEuUmVsYXRlZEdyb3VwEisKBG1ldGEYDyABKAsyHS5ob29rbG9vcC5ob29rLnYxLlJlcXVlc3RNZXRhIqcBChFUb21ic3RvbmVSZXNwb25zZRIwCgdvdXRwdXRzGAEgAygLMh8uaG9va2xvb3AuaG9vay52MS5EZXNpcmVkT2JqZWN0EjIKB2RldGFpbHMYAiABKAsyIS5ob29rbG9vcC5ob29rLnYxLlJlc3BvbnNlRGV0YWlscxIsCgRtZXRhGA8gASgLMh4uaG9va2xvb3AuaG9vay52MS5SZXNwb25zZU1ldGEiyQIKD0ZpbmFsaXplUmVxdWVzdBI0Cgpjb250cm9sbGVyGAEgASgLMiAuaG9va2xvb3AuaG9vay52MS5PYnNlcnZlZE9iamVjdBIwCgZwYXJlbnQYAiABKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0Eg8KB21hcF9rZXkYAyABKAkSLwoFaW5wdXQYBCABKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0Ei4KB291dHB1dHMYBSADKAsyHS5ob29rbG9vcC5ob29rLnYxLk9iamVjdEdyb3VwEi8KB3JlbGF0ZWQYBiADKAsyHi5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRHcm91cBIrCgRtZXRhGA8gASgLMh0uaG9va2xvb3AuaG9vay52MS5SZXF1ZXN0TWV0YSK5AQoQRmluYWxpemVSZXNwb25zZRIwCgdvdXRwdXRzGAEgAygLMh8uaG9va2xvb3AuaG9vay52MS5EZXNpcmVkT2JqZWN0EjIKB2RldGFpbHMYAiABKAsyIS5ob29rbG9vcC5ob29rLnYxLlJlc3BvbnNlRGV0YWlscxIRCglmaW5hbGl6ZWQYAyABKAgSLAoEbWV0YRgPIAEoCzIeLmhvb2tsb29wLmhvb2sudjEuUmVzcG9uc2VNZXRhIqcBChBDdXN0b21pemVSZXF1ZXN0EjQKCmNvbnRyb2xsZXIYASABKAsyIC5ob29rbG9vcC5ob29rLnYxLk9ic2VydmVkT2JqZWN0EjAKBnBhcmVudBgCIAEoCzIgLmhvb2tsb29wLmhvb2sudjEuT2JzZXJ2ZWRPYmplY3QSKwoEbWV0YRgPIAEoCzIdLmhvb2tsb29wLmhvb2sudjEuUmVxdWVzdE1ldGEigwEKEUN1c3RvbWl6ZVJlc3BvbnNlEkAKEXJlbGF0ZWRfcmVzb3VyY2VzGAEgAygLMiUuaG9va2xvb3AuaG9vay52MS5SZWxhdGVkUmVzb3VyY2VSdWxlEiwKBG1ldGEYDyABKAsyHi5ob29rbG9vcC5ob29rLnYxLlJlc3BvbnNlTWV0YTLLAgoOTWFwSG9va1NlcnZpY2USQAoDTWFwEhsuaG9va2xvb3AubWFwLnYxLk1hcFJlcXVlc3QaHC5ob29rbG9vcC5tYXAudjEuTWFwUmVzcG9uc2USUgoJVG9tYnN0b25lEiEuaG9va2xvb3AubWFwLnYxLlRvbWJzdG9uZVJlcXVlc3QaIi5ob29rbG9vcC5tYXAudjEuVG9tYnN0b25lUmVzcG9uc2USTwoIRmluYWxpemUSIC5ob29rbG9vcC5tYXAudjEuRmluYWxpemVSZXF1ZXN0GiEuaG9va2xvb3AubWFwLnYxLkZpbmFsaXplUmVzcG9uc2USUgoJQ3VzdG9taXplEiEuaG9va2xvb3AubWFwLnYxLkN1c3RvbWl6ZVJlcXVlc3QaIi5ob29rbG9vcC5tYXAudjEuQ3VzdG9taXplUmVzcG9uc2VCsgEKGWlvLmdpdGh1Yi5ob29rbG9vcC5tYXAudjFCCE1hcFByb3RvUAFaNmdpdGh1Yi5jb20vaG9va2xvb3AvaG9va2xvb3AvZ2VuL2hvb2tsb29wL21hcC92MTttYXB2MaoCD0hvb2tsb29wLk1hcC5WMcoCD0hvb2tsb29wXE1hcFxWMeICGEhvb2tsb29wXE1hcFxWMVxNZXRhZGF0YeoCEUhvb2tsb29wOjpNYXA6OlYxYgZwcm90bzM", [file_hookloop_hook_v1_desired, file_hookloop_hook_v1_meta, file_hookloop_hook_v1_observed, file_hookloop_hook_v1_related, file_hookloop_hook_v1_response]);
 
 /**
  * MapRequest is the observed state of one input.
@@ -72,6 +74,13 @@ export type MapRequest = Message<"hookloop.map.v1.MapRequest"> & {
    * @generated from field: repeated hookloop.hook.v1.RelatedGroup related = 6;
    */
   related: RelatedGroup[];
+
+  /**
+   * The engine, the request and the hook that should answer.
+   *
+   * @generated from field: hookloop.hook.v1.RequestMeta meta = 15;
+   */
+  meta?: RequestMeta | undefined;
 };
 
 /**
@@ -101,6 +110,13 @@ export type MapResponse = Message<"hookloop.map.v1.MapResponse"> & {
    * @generated from field: hookloop.hook.v1.ResponseDetails details = 2;
    */
   details?: ResponseDetails | undefined;
+
+  /**
+   * The features that the response uses.
+   *
+   * @generated from field: hookloop.hook.v1.ResponseMeta meta = 15;
+   */
+  meta?: ResponseMeta | undefined;
 };
 
 /**
@@ -151,6 +167,13 @@ export type TombstoneRequest = Message<"hookloop.map.v1.TombstoneRequest"> & {
    * @generated from field: repeated hookloop.hook.v1.RelatedGroup related = 5;
    */
   related: RelatedGroup[];
+
+  /**
+   * The engine, the request and the hook that should answer.
+   *
+   * @generated from field: hookloop.hook.v1.RequestMeta meta = 15;
+   */
+  meta?: RequestMeta | undefined;
 };
 
 /**
@@ -183,6 +206,13 @@ export type TombstoneResponse = Message<"hookloop.map.v1.TombstoneResponse"> & {
    * @generated from field: hookloop.hook.v1.ResponseDetails details = 2;
    */
   details?: ResponseDetails | undefined;
+
+  /**
+   * The features that the response uses.
+   *
+   * @generated from field: hookloop.hook.v1.ResponseMeta meta = 15;
+   */
+  meta?: ResponseMeta | undefined;
 };
 
 /**
@@ -240,6 +270,13 @@ export type FinalizeRequest = Message<"hookloop.map.v1.FinalizeRequest"> & {
    * @generated from field: repeated hookloop.hook.v1.RelatedGroup related = 6;
    */
   related: RelatedGroup[];
+
+  /**
+   * The engine, the request and the hook that should answer.
+   *
+   * @generated from field: hookloop.hook.v1.RequestMeta meta = 15;
+   */
+  meta?: RequestMeta | undefined;
 };
 
 /**
@@ -278,6 +315,13 @@ export type FinalizeResponse = Message<"hookloop.map.v1.FinalizeResponse"> & {
    * @generated from field: bool finalized = 3;
    */
   finalized: boolean;
+
+  /**
+   * The features that the response uses.
+   *
+   * @generated from field: hookloop.hook.v1.ResponseMeta meta = 15;
+   */
+  meta?: ResponseMeta | undefined;
 };
 
 /**
@@ -306,6 +350,13 @@ export type CustomizeRequest = Message<"hookloop.map.v1.CustomizeRequest"> & {
    * @generated from field: hookloop.hook.v1.ObservedObject parent = 2;
    */
   parent?: ObservedObject | undefined;
+
+  /**
+   * The engine, the request and the hook that should answer.
+   *
+   * @generated from field: hookloop.hook.v1.RequestMeta meta = 15;
+   */
+  meta?: RequestMeta | undefined;
 };
 
 /**
@@ -327,6 +378,13 @@ export type CustomizeResponse = Message<"hookloop.map.v1.CustomizeResponse"> & {
    * @generated from field: repeated hookloop.hook.v1.RelatedResourceRule related_resources = 1;
    */
   relatedResources: RelatedResourceRule[];
+
+  /**
+   * The features that the response uses.
+   *
+   * @generated from field: hookloop.hook.v1.ResponseMeta meta = 15;
+   */
+  meta?: ResponseMeta | undefined;
 };
 
 /**
