@@ -131,6 +131,7 @@ func TestAnswersThatSayMore(t *testing.T) {
 	got = &compositev1.SyncResponse{
 		Children: final.GetChildren(),
 		Details:  final.GetDetails(),
+		Meta:     final.GetMeta(),
 	}
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Errorf("finalize (-want +got):\n%s", diff)
