@@ -43,6 +43,7 @@ from hookloop.hooks import (
     MapFinalizeFunction,
     MapFunction,
     Mapper,
+    Named,
     SyncFunction,
     TombstoneFunction,
 )
@@ -116,6 +117,7 @@ __all__ = [
     "MapRequest",
     "MapResponse",
     "Mapper",
+    "Named",
     "NotServed",
     "Object",
     "ObjectMeta",

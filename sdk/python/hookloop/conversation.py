@@ -255,6 +255,9 @@ def _call_route(routes: Mapping[str, Route], work: Work) -> tuple[bytes, list[by
     except DecodeError as error:
         raise InvalidRequest(f"the request of {work.method} cannot be read: {error}") from error
     _check_slots(route, message, work.objects)
+    if message.HasField("meta"):
+        message.meta.engine_version = work.engine
+        message.meta.features.extend(work.features)
     response, desired = route.call(message, work.objects.view, work.trace.items())
     return response.SerializeToString(), [each.SerializeToString() for each in desired]
 

@@ -62,6 +62,10 @@ class InvalidRequest(Exception):
     """A request cannot be decoded."""
 
 
+class NotFound(Exception):
+    """The server does not have the hook that a request names."""
+
+
 class Unimplemented(Exception):
     """The hook has no function for a request."""
 

@@ -59,4 +59,19 @@ class Mapper:
     customize: Optional[CustomizeFunction] = None
 
 
-Hook = Union[Composite, Decorator, Mapper]
+@dataclass(frozen=True)
+class Named:
+    """A hook with a name, so that one program can serve several hooks of one kind:
+
+        serve(Named("blog", Composite(sync=blog)), Named("shop", Composite(sync=shop)))
+
+    A controller selects one by the field grpc.hook in its spec. A name has at most 63 letters,
+    digits, "-", "_" and ".", and begins and ends with a letter or digit. Hooks of different kinds
+    may have the same name.
+    """
+
+    name: str
+    hook: Union[Composite, Decorator, Mapper]
+
+
+Hook = Union[Composite, Decorator, Mapper, Named]

@@ -3,14 +3,15 @@
 It is independent of the transport.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from hookloop import request, response, tracing
-from hookloop.errors import InvalidRequest, InvalidResponse, Unimplemented
+from hookloop import features, request, response, tracing
+from hookloop.errors import InvalidRequest, InvalidResponse, NotFound, Unimplemented
 from hookloop.hook.v1 import response_pb2
-from hookloop.hooks import Composite, Decorator, Hook, Mapper
+from hookloop.hooks import Composite, Decorator, Hook, Mapper, Named
 from hookloop.shape import (
     COMPOSITE,
     CONTROLLER_SLOT,
@@ -39,11 +40,12 @@ def shape_of(hook: Hook) -> Shape:
 
 @dataclass(frozen=True)
 class Route:
-    """One method of a service, and its function."""
+    """One method of a service, and its functions by the names of their hooks. The name "" is that
+    of the hook without a name."""
 
     shape: Shape
     method: str
-    function: Optional[AnyFunction]
+    named: Mapping[str, Optional[AnyFunction]]
 
     @property
     def path(self) -> str:
@@ -55,29 +57,75 @@ class Route:
     ) -> tuple[Any, list[Any]]:
         """Calls the function within a span of the trace. It returns the response without its
         desired objects, and those."""
-        if self.function is None:
+        function = self._function_for(message.meta.hook)
+        if function is None:
             raise Unimplemented(f"this hook has no {self.shape.methods[self.method]} function")
         with tracing.span(self.path, trace):
-            result = self.function(decode(self.shape, self.method, message, objects))
-            return encode(self.shape, self.method, result)
+            result = function(decode(self.shape, self.method, message, objects))
+            answer, desired = encode(self.shape, self.method, result)
+            used = features.used(answer, desired)
+            features.check(used, message)
+            if used:
+                answer.meta.features.extend(used)
+            return answer, desired
+
+    @property
+    def functions(self) -> list[AnyFunction]:
+        """The functions of all hooks that have one."""
+        return [function for function in self.named.values() if function is not None]
+
+    def _function_for(self, name: str) -> Optional[AnyFunction]:
+        """Returns the function of the hook that a request is for. Without a name that is the hook
+        without a name, or the only one."""
+        if name in self.named:
+            return self.named[name]
+        kind = self.shape.kind
+        if name:
+            raise NotFound(f'this server has no {kind} hook "{name}"; it has {self._names()}')
+        if len(self.named) == 1:
+            return next(iter(self.named.values()))
+        raise NotFound(
+            f"the request names no hook, and this server has several {kind} hooks: "
+            f"{self._names()}; name one in the field grpc.hook of the controller's spec"
+        )
+
+    def _names(self) -> str:
+        names = sorted(self.named)
+        return ", ".join(f'"{name}"' if name else "one without a name" for name in names)
 
 
 def routes(hooks: Iterable[Hook]) -> dict[str, Route]:
     """Returns the methods of hooks by their full names. It raises ValueError without a hook, and
-    with two hooks for one service."""
-    shapes = [(shape_of(hook), hook) for hook in hooks]
-    names = [shape.service for shape, _ in shapes]
-    if not names:
+    if two hooks of one kind have the same name."""
+    shapes: dict[str, tuple[Shape, dict[str, Hook]]] = {}
+    for each in hooks:
+        name, hook = (each.name, each.hook) if isinstance(each, Named) else ("", each)
+        shape = shape_of(hook)
+        _, named = shapes.setdefault(shape.service, (shape, {}))
+        if isinstance(each, Named) and not (isinstance(name, str) and _NAME.fullmatch(name)):
+            raise ValueError(
+                f"the name of a {shape.kind} hook is {name!r}, expected at most 63 letters, digits, "
+                "'-', '_' and '.', with a letter or digit first and last"
+            )
+        if name in named and name:
+            text = f'two {shape.kind} hooks have the name "{name}", expected different ones'
+            raise ValueError(text)
+        if name in named:
+            text = f"two {shape.kind} hooks have no name, expected Named for all but one"
+            raise ValueError(text)
+        named[name] = hook
+    if not shapes:
         raise ValueError("got no hook, expected a Composite, a Decorator or a Mapper")
-    if len(set(names)) < len(names):
-        text = f"got hooks for {', '.join(names)}, expected at most one for each service"
-        raise ValueError(text)
     found = [
-        Route(shape, method, getattr(hook, field))
-        for shape, hook in shapes
+        Route(shape, method, {name: getattr(hook, field) for name, hook in named.items()})
+        for shape, named in shapes.values()
         for method, field in shape.methods.items()
     ]
     return {route.path: route for route in found}
+
+
+# The name of a hook, as in the CRDs.
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
 def display_name(parent: Optional[Any]) -> str:
@@ -91,7 +139,7 @@ def display_name(parent: Optional[Any]) -> str:
 
 def implemented_methods(routes: Mapping[str, Route]) -> list[str]:
     """Returns the full names of the methods that have a function, sorted."""
-    return sorted(path for path, route in routes.items() if route.function is not None)
+    return sorted(path for path, route in routes.items() if route.functions)
 
 
 def objects_by_slot(shape: Shape, method: str, message: Any) -> dict[int, Sequence[Any]]:

@@ -39,6 +39,11 @@ class Shape:
     first_slot: int = 2
 
     @property
+    def kind(self) -> str:
+        """The kind of hook, for messages: "composite", "decorator" or "map"."""
+        return self.name.removesuffix("HookService").lower()
+
+    @property
     def service(self) -> str:
         """The full name of the service."""
         return f"{self.module.DESCRIPTOR.package}.{self.name}"

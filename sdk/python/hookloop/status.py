@@ -10,6 +10,7 @@ from hookloop import wellknown
 from hookloop.errors import (
     InvalidRequest,
     InvalidResponse,
+    NotFound,
     Reject,
     RetryAfter,
     Unimplemented,
@@ -20,7 +21,7 @@ from hookloop.response import duration
 # The domain of the reasons in google.rpc.ErrorInfo.
 DOMAIN = "hookloop.hook.v1"
 # The codes of google.rpc.Code that a hook uses.
-INVALID_ARGUMENT, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED = 3, 4, 8
+INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND, RESOURCE_EXHAUSTED = 3, 4, 5, 8
 FAILED_PRECONDITION, ABORTED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE = 9, 10, 12, 13, 14
 
 log = logging.getLogger("hookloop")
@@ -43,7 +44,7 @@ def failure(error: BaseException) -> Failure:
 
 def report(error: BaseException, method: str, parent: str) -> None:
     """Logs an exception that is a fault of the hook's program. Reject and RetryAfter are not."""
-    if isinstance(error, (InvalidResponse, InvalidRequest)):
+    if isinstance(error, (InvalidResponse, InvalidRequest, NotFound)):
         log.error("%s of %s failed: %s", method, parent, error)
     elif _code_and_detail(error)[0] == INTERNAL:
         log.error("%s of %s failed", method, parent, exc_info=error)
@@ -64,6 +65,8 @@ def _code_and_detail(error: BaseException) -> tuple[int, Optional[Any]]:
         return RESOURCE_EXHAUSTED, _detail("RetryInfo", wellknown.RetryInfo(retry_delay=delay))
     if isinstance(error, Unimplemented):
         return UNIMPLEMENTED, None
+    if isinstance(error, NotFound):
+        return NOT_FOUND, None
     return INTERNAL, None
 
 
@@ -75,5 +78,8 @@ def _detail(name: str, message: Any) -> Any:
 def _text(error: BaseException) -> str:
     """Returns the message that the engine shows. An exception of another package is shown with its
     type, because its message alone may not be clear ("KeyError: 'spec'")."""
-    own = isinstance(error, (InvalidResponse, InvalidRequest, Unimplemented, Reject, RetryAfter))
+    own = isinstance(
+        error,
+        (InvalidResponse, InvalidRequest, NotFound, Unimplemented, Reject, RetryAfter),
+    )
     return shortened(str(error) if own else f"{type(error).__name__}: {error}")

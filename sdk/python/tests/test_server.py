@@ -210,7 +210,7 @@ class InvalidArguments(unittest.TestCase):
             ),
             (
                 ValueError,
-                "at most one for each service",
+                "two composite hooks have no name",
                 (hookloop.Composite(), hookloop.Composite()),
                 {},
             ),

@@ -46,6 +46,9 @@ class Work:
     objects: ObservedSet
     timeout: Optional[float]  # in seconds from now; None is no limit
     trace: dict[str, str]
+    # What Hello has for all requests: the engine's build, and the features that it honours.
+    engine: str = ""
+    features: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,8 @@ class Machine:
         self._assembler = wire.Assembler(limits.message_bytes)
         self._state: Optional[State] = None  # from Hello to close
         self._max_engine_bytes = MAX_MESSAGE_BYTES  # of the largest message that can be sent
+        self._engine = ""  # of Hello, as in Work
+        self._features: tuple[str, ...] = ()
         self._last_call_id = 0
         self._calls: dict[int, _OpenCall] = {}
         self._engine_has: frozenset[int] = frozenset()  # the capabilities in Hello
@@ -190,6 +195,7 @@ class Machine:
             got = f"the engine speaks versions {list(hello.versions)} of the protocol"
             raise VersionMismatch(f"{got}, expected {VERSION} among them")
         self._engine_has = frozenset(hello.capabilities)
+        self._engine, self._features = hello.build_id, tuple(hello.features)
         self._max_engine_bytes = hello.max_message_bytes or MAX_MESSAGE_BYTES
         if stream_pb2.CAPABILITY_FRAGMENTS not in self._engine_has:  # the engine accepts one piece
             self._max_engine_bytes = min(self._max_engine_bytes, wire.FRAGMENT_BYTES)
@@ -225,7 +231,16 @@ class Machine:
         timeout = None
         if call.HasField("timeout"):
             timeout = call.timeout.seconds + call.timeout.nanos / 1e9
-        return Work(call.id, call.method, call.envelope, objects, timeout, dict(call.trace_context))
+        return Work(
+            call.id,
+            call.method,
+            call.envelope,
+            objects,
+            timeout,
+            dict(call.trace_context),
+            self._engine,
+            self._features,
+        )
 
     def _cancel(self, cancel: Any) -> Optional[Cancelled]:
         if not self.is_open(cancel.call_id):
