@@ -4,6 +4,7 @@
 import { setTimeout } from "node:timers/promises";
 import { status as Code, type ClientDuplexStream, type StatusObject } from "@grpc/grpc-js";
 import { programHash } from "./build.js";
+import { Catalog } from "./catalog.js";
 import type { ControllerKind } from "./constants.js";
 import { connection, type Gateway } from "./gateway.js";
 import { GatewayService } from "./gen/hookloop/stream/v1/gateway_pb.js";
@@ -84,7 +85,7 @@ export function attach(hooks: readonly Hook[], options: AttachOptions): Attachme
 
 /** A hook that connects to the engine's gateway. */
 export class Attachment {
-  readonly #hooks: readonly Hook[];
+  readonly #catalog: Catalog;
   readonly #options: AttachOptions;
   readonly #backoff: Backoff;
   readonly #build: string;
@@ -97,13 +98,10 @@ export class Attachment {
   #waiting: (() => void)[] = [];
 
   constructor(hooks: readonly Hook[], options: AttachOptions) {
-    if (hooks.length === 0) {
-      throw new TypeError("got no hook, expected one from composite, decorator or mapper");
-    }
+    this.#catalog = new Catalog(hooks);
     if (!options.worker === !options.intercept) {
       throw new TypeError("attach: expected one of worker and intercept");
     }
-    this.#hooks = hooks;
     this.#options = options;
     this.#build = options.buildId || programHash();
     this.#backoff = { initial: 200, maximum: 10_000, refused: 30_000, ...options.backoff };
@@ -184,7 +182,7 @@ export class Attachment {
 
   #serve(call: ClientDuplexStream<Uint8Array, Buffer>): Promise<End> {
     const { worker, intercept } = this.#options;
-    const stream = new HookStream(this.#hooks, this.#states, {
+    const stream = new HookStream(this.#catalog, this.#states, {
       send: (message) => call.write(message),
       end: (failure) => (failure ? call.cancel() : call.end()),
     }, { build: this.#build });

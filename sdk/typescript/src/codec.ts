@@ -6,11 +6,14 @@ import { create, type DescMethod, type DescService, type Message } from "@bufbui
 import { fields, type Members } from "./check.js";
 import { encodeConditions, encodeEvents, encodeResults } from "./details.js";
 import { InvalidRequest, InvalidResponse } from "./errors.js";
+import { check, used } from "./features.js";
 import { CompositeHookService } from "./gen/hookloop/composite/v1/composite_pb.js";
 import { DecoratorHookService } from "./gen/hookloop/decorator/v1/decorator_pb.js";
 import type { DesiredObject } from "./gen/hookloop/hook/v1/desired_pb.js";
+import { type RequestMeta, ResponseMetaSchema } from "./gen/hookloop/hook/v1/meta_pb.js";
 import type { ObjectGroup, ObservedObject } from "./gen/hookloop/hook/v1/observed_pb.js";
-import type { RelatedGroup } from "./gen/hookloop/hook/v1/related_pb.js";
+import type { RelatedGroup, RelatedResourceRule } from "./gen/hookloop/hook/v1/related_pb.js";
+import type { ResponseDetails } from "./gen/hookloop/hook/v1/response_pb.js";
 import { MapHookService } from "./gen/hookloop/map/v1/map_pb.js";
 import type { AnyFunction, Hook, Operation } from "./hooks.js";
 import { decodeChildren, decodeObject, decodeRelated } from "./request.js";
@@ -54,6 +57,7 @@ export const SHAPES: Readonly<Record<Hook["shape"], Shape>> = {
 
 /** A request message of any service. */
 export type Request = Message & {
+  meta?: RequestMeta;
   controller?: ObservedObject;
   parent?: ObservedObject;
   object?: ObservedObject;
@@ -68,6 +72,7 @@ export type Request = Message & {
 /** A response message of any service, with the fields that a stream sends as changes. */
 export type Response = Message & {
   children?: DesiredObject[]; attachments?: DesiredObject[]; outputs?: DesiredObject[];
+  details?: ResponseDetails; relatedResources?: RelatedResourceRule[];
 };
 
 /** A method of a service. */
@@ -104,7 +109,13 @@ export function parentOf({ shape }: Method, request: Request): string {
 export async function callHook(
   { shape, operation, desc }: Method, fn: AnyFunction, request: Request, signal: AbortSignal,
 ): Promise<Response> {
-  return encodeResponse(shape, operation, desc, await fn(decodeRequest(shape, operation, request), { signal }));
+  const value = await fn(decodeRequest(shape, operation, request), { signal });
+  const response = encodeResponse(shape, operation, desc, value);
+  const features = used({
+    desired: response[shape.children], details: response.details, rules: response.relatedResources,
+  });
+  check(features, request.meta);
+  return features.length === 0 ? response : Object.assign(response, { meta: create(ResponseMetaSchema, { features }) });
 }
 
 /** Reports whether the requests of a method have an input. */

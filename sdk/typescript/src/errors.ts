@@ -42,3 +42,8 @@ export class InvalidResponse extends Error {
 export class InvalidRequest extends Error {
   override name = "InvalidRequest";
 }
+
+/** The server does not have the hook that a request names. */
+export class NotFound extends Error {
+  override name = "NotFound";
+}

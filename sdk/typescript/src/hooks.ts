@@ -264,6 +264,8 @@ export type Operation = "sync" | "finalize" | "customize" | "map" | "tombstone";
  */
 export interface Hook {
   readonly shape: "composite" | "decorator" | "map";
+  /** The name, for a server with several hooks of one kind. named sets it. */
+  readonly name?: string;
   readonly functions: { readonly [operation in Operation]?: AnyFunction };
 }
 
@@ -280,4 +282,17 @@ export function decorator<Parent = Unstructured>(functions: DecoratorFunctions<P
 /** Returns the hook of a MapController. */
 export function mapper<Parent = Unstructured, Input = Unstructured>(functions: MapFunctions<Parent, Input>): Hook {
   return { shape: "map", functions };
+}
+
+/**
+ * Returns a hook with a name, so that one program can serve several hooks of one kind:
+ *
+ *     serve(named("blog", composite({ sync: blog })), named("shop", composite({ sync: shop })));
+ *
+ * A controller selects one by the field grpc.hook in its spec. A name has at most 63 letters,
+ * digits, "-", "_" and ".", and begins and ends with a letter or digit. Hooks of different kinds may
+ * have the same name.
+ */
+export function named(name: string, hook: Hook): Hook {
+  return { ...hook, name };
 }

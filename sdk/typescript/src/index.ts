@@ -26,7 +26,7 @@ export { ConditionStatus, ControllerKind, EventType, Operator, Severity } from "
 export { InvalidResponse, NotServed, Reject, RelatedUnknown, RetryAfter } from "./errors.js";
 export { trigger } from "./gateway.js";
 export type { Gateway } from "./gateway.js";
-export { composite, decorator, mapper } from "./hooks.js";
+export { composite, decorator, mapper, named } from "./hooks.js";
 export type {
   Call, CommonDetails, CompositeFunctions, Condition, CustomizeFunction, CustomizeRequest, CustomizeResponse,
   DecorateFunction, DecorateRequest, DecorateResponse, DecoratorFunctions, Event, Hook, LabelSelector,

@@ -2,7 +2,7 @@
 import { Server as GrpcServer, type ServerCredentials } from "@grpc/grpc-js";
 import { callerInterceptors, warnIfUnauthenticated } from "./auth.js";
 import { programHash } from "./build.js";
-import { SHAPES } from "./codec.js";
+import { Catalog } from "./catalog.js";
 import { serverCredentials } from "./credentials.js";
 import { HookStreamService } from "./gen/hookloop/stream/v1/stream_pb.js";
 import { Health } from "./health.js";
@@ -49,14 +49,8 @@ export class Server {
 
   /** Throws if the hooks or the options are invalid, or if a file cannot be read. */
   constructor(hooks: readonly Hook[], options: ServerOptions = {}) {
-    if (hooks.length === 0) {
-      throw new TypeError("got no hook, expected one from composite, decorator or mapper");
-    }
-    const services = hooks.map((hook) => SHAPES[hook.shape].service);
-    const names = services.map((service) => service.typeName);
-    if (new Set(names).size < names.length) {
-      throw new TypeError(`got hooks for ${names.join(", ")}, expected at most one for each service`);
-    }
+    const catalog = new Catalog(hooks);
+    const names = catalog.shapes.map(({ service }) => service.typeName);
     this.#options = options;
     this.#server = new GrpcServer({
       "grpc.max_receive_message_length": MAX_MESSAGE,
@@ -66,11 +60,11 @@ export class Server {
     });
     this.#credentials = serverCredentials(options);
     this.#health = new Health([...names, HookStreamService.typeName]);
-    this.#streams = new StreamServer(hooks, options.buildId || programHash());
+    this.#streams = new StreamServer(catalog, options.buildId || programHash());
     const limiter = new Limiter();
     this.#server.addService(this.#health.definition, this.#health.implementation());
-    hooks.forEach((hook, index) => {
-      this.#server.addService(definition(services[index]!), implementation(hook, limiter));
+    catalog.shapes.forEach((shape) => {
+      this.#server.addService(definition(shape.service), implementation(catalog, shape, limiter));
     });
     this.#server.addService(this.#streams.definition, this.#streams.implementation());
   }

@@ -3,8 +3,8 @@ import { fromBinary, toBinary, type DescService, type Message } from "@bufbuild/
 import {
   status as Code, type handleUnaryCall, type ServiceDefinition, type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
-import { callHook, methodsOf, parentOf, pathOf, SHAPES, type Method, type Request } from "./codec.js";
-import type { AnyFunction, Hook } from "./hooks.js";
+import type { Catalog } from "./catalog.js";
+import { callHook, methodsOf, parentOf, pathOf, type Method, type Request, type Shape } from "./codec.js";
 import type { Limiter } from "./limiter.js";
 import { logCancelled, logFailure, statusOf, unaryError } from "./status.js";
 import { traced } from "./tracing.js";
@@ -22,19 +22,29 @@ export function definition(service: DescService): ServiceDefinition {
   }]));
 }
 
-/** Returns the methods of a hook's service. The limiter bounds the functions that run at a time. */
-export function implementation(hook: Hook, limiter: Limiter): UntypedServiceImplementation {
-  const methods = methodsOf(SHAPES[hook.shape]);
-  return Object.fromEntries(methods.map((method) =>
-    [method.operation, unary(method, hook.functions[method.operation], limiter)]));
+/**
+ * Returns the methods of the service of one kind of hook. The limiter bounds the functions that run
+ * at a time.
+ */
+export function implementation(catalog: Catalog, shape: Shape, limiter: Limiter): UntypedServiceImplementation {
+  return Object.fromEntries(methodsOf(shape).map((method) => [method.operation, unary(method, catalog, limiter)]));
 }
 
-function unary(method: Method, fn: AnyFunction | undefined, limiter: Limiter): handleUnaryCall<Request, Message> {
+function unary(method: Method, catalog: Catalog, limiter: Limiter): handleUnaryCall<Request, Message> {
   return (call, callback) => {
+    let fn;
+    try {
+      fn = catalog.functionOf(method, call.request);
+    } catch (error) {
+      logFailure(method.path, parentOf(method, call.request), error);
+      callback(unaryError(statusOf(error)));
+      return;
+    }
     if (!fn) {
       callback({ code: Code.UNIMPLEMENTED, details: `this hook has no ${method.operation} function` });
       return;
     }
+    const found = fn;
     const cancelled = new AbortController();
     const parent = parentOf(method, call.request);
     let ended = false;
@@ -50,7 +60,7 @@ function unary(method: Method, fn: AnyFunction | undefined, limiter: Limiter): h
       }
       try {
         return await traced(method.path.slice(1), call.metadata.getMap(),
-          () => callHook(method, fn, call.request, cancelled.signal));
+          () => callHook(method, found, call.request, cancelled.signal));
       } finally {
         limiter.release();
         ended = true;

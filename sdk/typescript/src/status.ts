@@ -1,7 +1,7 @@
 /** Converts a function's error to a google.rpc.Status, for unary calls and for streams. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Metadata, status as Code, type ServerErrorResponse } from "@grpc/grpc-js";
-import { InvalidRequest, InvalidResponse, Reject, RetryAfter } from "./errors.js";
+import { InvalidRequest, InvalidResponse, NotFound, Reject, RetryAfter } from "./errors.js";
 import type { StatusSchema } from "./gen/google/rpc/status_pb.js";
 import * as wellknown from "./wellknown.js";
 
@@ -28,7 +28,8 @@ export function statusOf(error: unknown): Failure {
     const detail = wellknown.retryInfo(error.seconds);
     return { code: Code.RESOURCE_EXHAUSTED, message: sendable(error.message), detail };
   }
-  return { code: Code.INTERNAL, message: sendable(messageOf(error)) };
+  const code = error instanceof NotFound ? Code.NOT_FOUND : Code.INTERNAL;
+  return { code, message: sendable(messageOf(error)) };
 }
 
 /**
@@ -76,7 +77,8 @@ function isExpected(error: unknown): boolean {
 
 /** Reports whether the stack of an error can help: it is not one of the SDK's own errors. */
 function isBug(error: unknown): boolean {
-  return !isExpected(error) && !(error instanceof InvalidResponse) && !(error instanceof InvalidRequest);
+  const own = [InvalidResponse, InvalidRequest, NotFound];
+  return !isExpected(error) && !own.some((kind) => error instanceof kind);
 }
 
 /**

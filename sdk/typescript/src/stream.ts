@@ -2,8 +2,8 @@
  * One stream between the engine and hooks: calls functions, enforces timeouts, and sends triggers.
  */
 import { status as Code } from "@grpc/grpc-js";
-import { callHook, methodsOf, parentOf, SHAPES } from "./codec.js";
-import type { AnyFunction, Hook } from "./hooks.js";
+import type { Catalog } from "./catalog.js";
+import { callHook, parentOf } from "./codec.js";
 import { limiterOf } from "./limiter.js";
 import { ProtocolError, VersionMismatch } from "./session/error.js";
 import { HookSession, type HookCall, type Received, type SessionSettings } from "./session/hook.js";
@@ -29,7 +29,7 @@ export interface Transport {
 
 /** The hook's end of one stream. */
 export class HookStream {
-  readonly #hooks: readonly Hook[];
+  readonly #catalog: Catalog;
   readonly #states: SessionStates;
   readonly #transport: Transport;
   readonly #protocol: HookSession;
@@ -45,14 +45,14 @@ export class HookStream {
   #drainTimer: NodeJS.Timeout | undefined;
 
   constructor(
-    hooks: readonly Hook[], states: SessionStates, transport: Transport, settings: Omit<SessionSettings, "state"> = {},
+    catalog: Catalog, states: SessionStates, transport: Transport, settings: Omit<SessionSettings, "state"> = {},
   ) {
-    this.#hooks = hooks;
+    this.#catalog = catalog;
     this.#states = states;
     this.#transport = transport;
     this.#protocol = new HookSession({
       ...settings,
-      methods: hooks.flatMap(implementedMethods).sort(),
+      methods: catalog.methods,
       state: (id) => states.acquire(id, () => this.#finish(RESUMED)),
     });
   }
@@ -167,13 +167,22 @@ export class HookStream {
   /** Runs the function of a call, and sends its response or its error. */
   async #run(call: HookCall): Promise<void> {
     const { id, method, request, trace } = call;
-    const fn = this.#functionOf(call);
+    let fn;
+    try {
+      fn = this.#catalog.functionOf(method, request);
+    } catch (error) {
+      logFailure(method.path, parentOf(method, request), error);
+      this.#protocol.fail(id, streamStatus(statusOf(error)));
+      this.#flush();
+      return;
+    }
     if (!fn) {
       const message = `this hook has no function for ${method.path}`;
       this.#protocol.fail(id, { code: Code.UNIMPLEMENTED, message });
       this.#flush();
       return;
     }
+    const found = fn;
     const running = new AbortController();
     this.#running.set(id, running);
     const timer = this.#startTimeout(call);
@@ -182,7 +191,8 @@ export class HookStream {
     const limiter = limiterOf(this.#session!.state);
     if (await limiter.acquire(running.signal)) {
       try {
-        const response = await traced(method.path.slice(1), trace, () => callHook(method, fn, request, running.signal));
+        const response = await traced(method.path.slice(1), trace,
+          () => callHook(method, found, request, running.signal));
         this.#protocol.answer(id, response);
       } catch (error) {
         if (!running.signal.aborted) {
@@ -196,10 +206,6 @@ export class HookStream {
     clearTimeout(timer);
     this.#running.delete(id);
     this.#flush();
-  }
-
-  #functionOf({ method }: HookCall): AnyFunction | undefined {
-    return this.#hooks.find(({ shape }) => SHAPES[shape] === method.shape)?.functions[method.operation];
   }
 
   /** Starts a timer that cancels a call after its timeout. */
@@ -239,11 +245,6 @@ export class HookStream {
     this.closed();
     this.#transport.end(failure);
   }
-}
-
-/** Returns the paths of the methods for which a hook has a function. */
-function implementedMethods({ shape, functions }: Hook): string[] {
-  return methodsOf(SHAPES[shape]).filter(({ operation }) => functions[operation]).map(({ path }) => path);
 }
 
 /**

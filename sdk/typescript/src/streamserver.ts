@@ -1,7 +1,7 @@
 /** Serves streams that the engine opens (hookloop.stream.v1.HookStreamService). */
 import type { ServerDuplexStream, ServiceDefinition, UntypedServiceImplementation } from "@grpc/grpc-js";
+import type { Catalog } from "./catalog.js";
 import { HookStreamService } from "./gen/hookloop/stream/v1/stream_pb.js";
-import type { Hook } from "./hooks.js";
 import { SessionStates } from "./session/state.js";
 import { HookStream } from "./stream.js";
 import type { Trigger } from "./trigger.js";
@@ -25,13 +25,13 @@ function asBuffer(data: Uint8Array): Buffer {
 /** The open streams of a server. */
 export class StreamServer {
   readonly definition: ServiceDefinition = { connect: { ...BYTES, path: `/${HookStreamService.typeName}/Connect` } };
-  readonly #hooks: readonly Hook[];
+  readonly #catalog: Catalog;
   readonly #build: string;
   readonly #states = new SessionStates();
   readonly #open = new Set<HookStream>();
 
-  constructor(hooks: readonly Hook[], build: string) {
-    this.#hooks = hooks;
+  constructor(catalog: Catalog, build: string) {
+    this.#catalog = catalog;
     this.#build = build;
   }
 
@@ -63,7 +63,7 @@ export class StreamServer {
   }
 
   #connect(call: ServerDuplexStream<Buffer, Uint8Array>): void {
-    const stream = new HookStream(this.#hooks, this.#states, {
+    const stream = new HookStream(this.#catalog, this.#states, {
       send: (message) => call.write(message),
       end: (failure) =>
         (failure ? call.emit("error", { code: failure.code, details: failure.message }) : call.end()),

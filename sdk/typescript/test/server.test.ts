@@ -96,7 +96,8 @@ test("a certificate may be rotated", async (t) => {
 
 test("invalid hooks and options are errors", async () => {
   assert.throws(() => new Server([]), /got no hook/);
-  assert.throws(() => new Server([nothing, nothing]), /at most one for each service/);
+  assert.throws(() => new Server([nothing, nothing]),
+    /two composite hooks have no name, expected named for all but one/);
   assert.throws(() => new Server([nothing], { tlsCert: "a" }), /one of certificate and key is missing/);
   assert.throws(() => new Server([nothing], { tlsCert: "a", tlsKey: "b" }), /ENOENT/);
   await assert.rejects(new Server([nothing], { listen: "9443" }).start(), /expected host:port/);

@@ -97,6 +97,7 @@ export class HookSession {
   readonly #pending = new Map<bigint, Pending>();
   readonly #in: Assembler;
   #state: SessionState | undefined; // undefined before the Hello
+  #hello: Hello | undefined;
   #maxMessageBytes = 0; // of the largest message that can be sent; 0 without a limit
   #lastId = 0n; // the ID of the last call
   #out: Uint8Array[] = [];
@@ -148,6 +149,7 @@ export class HookSession {
       throw new VersionMismatch(`the engine has versions ${versions} of the protocol, this hook has ${VERSION}`);
     }
     const { build, methods, calls, callBytes, messageBytes } = this.#settings;
+    this.#hello = hello;
     this.#engineHas = new Set(hello.capabilities);
     const state = this.#settings.state(hello.sessionId);
     if (!this.#engineHas.has(Capability.RESUME)) {
@@ -228,6 +230,10 @@ export class HookSession {
       this.#answer(message.id, { case: "error", value: { code: INTERNAL, message: error.message } });
       this.#evict(state);
       return NOTHING;
+    }
+    if (request.meta && this.#hello) { // what Hello has for all requests
+      request.meta.engineVersion = this.#hello.buildId;
+      request.meta.features = this.#hello.features;
     }
     const call: HookCall = {
       id: message.id, method, request, timeout: milliseconds(message.timeout), trace: message.traceContext,
