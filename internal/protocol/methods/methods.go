@@ -97,7 +97,7 @@ const noField = -1
 // fieldIndex are the places of a request's fields in its Go struct.
 type fieldIndex struct {
 	meta, controller, parent, input, mapKey, children, related int
-	outputs                                              bool
+	outputs                                                    bool
 }
 
 func valueOf(m proto.Message, want protoreflect.MessageType) reflect.Value {
