@@ -91,7 +91,8 @@ func (c *client) Ask(caller context.Context, q *hook.Question) (*hook.Answer, er
 // read decodes an answer. It reserves memory first, for the message and for what is decoded of it.
 func (c *client) read(ctx context.Context, body []byte, into proto.Message) (*hook.Answer, error) {
 	if len(body) > codec.MaxMessageBytes {
-		return nil, c.invalid(fmt.Errorf("the answer has %d bytes, which is larger than %d", len(body), codec.MaxMessageBytes))
+		err := fmt.Errorf("the answer has %d bytes, which is larger than %d", len(body), codec.MaxMessageBytes)
+		return nil, c.invalid(err)
 	}
 	release, err := c.config.Reserve(ctx, 3*int64(len(body)))
 	if err != nil {
