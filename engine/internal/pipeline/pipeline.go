@@ -51,8 +51,9 @@ func (p *Pipeline) Close() { p.states.account.Close() }
 // returns no error.
 func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (loop.Result, error) {
 	started := p.Clock.Now()
-	defer p.states.release(item.Key)
-	run := &run{Pipeline: p, item: item, resource: p.resource(item.Key), state: p.states.of(item.Key)}
+	held := p.states.hold(item.Key)
+	defer p.states.giveBack(held)
+	run := &run{Pipeline: p, item: item, resource: p.resource(item.Key), state: &held.parentState}
 	if run.isOwnCondition() || run.isAsked() {
 		p.Recorder.Synced(p.Name, Outcome{
 			Key: item.Key, Waited: item.Waited, Result: "echo", OpenCircuits: p.states.openCircuits(),
@@ -79,14 +80,14 @@ func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (lo
 		Duration:      p.Clock.Since(started),
 		Waited:        item.Waited,
 		Tripped:       run.tally.tripped,
-		OpenCircuits:  p.states.setOpen(item.Key, run.state.circuit.isOpen()),
+		OpenCircuits:  p.states.setOpen(held),
 		Fault:         verdict.fault,
 		Converged:     err == nil && (run.tally.converged || run.tally.gone),
 		Finalized:     err == nil && run.tally.finalized,
 		Work:          work,
 	})
 	if !run.tally.gone {
-		p.forgetAgain(item.Key, run.state)
+		p.forgetAgain(held)
 	}
 	return verdict.next, verdict.retry
 }
@@ -137,15 +138,16 @@ func (p *Pipeline) drop(key hook.Key) {
 
 // forgetAgain drops a part that was forgotten with its parent while it was being synced: the sync
 // may have added to the state of a holder since, about the part or its parent.
-func (p *Pipeline) forgetAgain(key hook.Key, state *parentState) {
-	if key.Part == "" || p.states.has(key, state) {
+func (p *Pipeline) forgetAgain(held *keyState) {
+	key := held.key
+	if key.Part == "" || !p.states.isForgotten(held) {
 		return
 	}
 	p.drop(key)
-	if parent := hook.ParentKey(key.Parent); p.states.has(parent, nil) {
+	if parent := hook.ParentKey(key.Parent); p.states.find(parent) == nil {
 		p.drop(parent)
 	}
-	p.forgetAtHooks(state.uid, key.Part)
+	p.forgetAtHooks(held.uid, key.Part)
 }
 
 // forgetAtHooks makes the hooks drop what they hold about a part or, if part is empty, about the

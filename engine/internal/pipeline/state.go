@@ -70,6 +70,8 @@ type keyState struct {
 	// that from before the sync.
 	place *list.Element
 	bytes int64
+	// forgotten reports that the key was forgotten, perhaps while it was being synced.
+	forgotten bool
 }
 
 // states holds the states of a pipeline's keys. It is safe for concurrent use.
@@ -98,8 +100,8 @@ func newStates(open OpenAccount) *states {
 	return s
 }
 
-// of returns the state of a key, a new one if necessary. The caller must release the key.
-func (s *states) of(key hook.Key) *parentState {
+// hold returns the state of a key for one sync, a new one if necessary. The caller must give it back.
+func (s *states) hold(key hook.Key) *keyState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state, ok := s.byKey[key]
@@ -109,7 +111,7 @@ func (s *states) of(key hook.Key) *parentState {
 		s.addPart(key)
 	}
 	s.uses.begin(state)
-	return &state.parentState
+	return state
 }
 
 // addPart adds a key to the parts of its parent, if it is a part.
@@ -130,31 +132,25 @@ func (s *states) partsOf(parent object.Ref) []hook.Key {
 	return slices.Collect(maps.Keys(s.parts[parent]))
 }
 
-// find returns the state of a key; nil if there is none. The caller has the key from the queue.
-func (s *states) find(key hook.Key) *parentState {
+// find returns the state of a key; nil if there is none. The caller has the key from the queue, or
+// only looks whether there is one.
+func (s *states) find(key hook.Key) *keyState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.present(key)
+	return s.byKey[key]
 }
 
-func (s *states) present(key hook.Key) *parentState {
-	if state := s.byKey[key]; state != nil {
-		return &state.parentState
-	}
-	return nil
-}
-
-// has reports whether a state is still that of a key; nil, whether the key has none.
-func (s *states) has(key hook.Key, state *parentState) bool {
+// isForgotten reports whether the key of a state was forgotten since the state is held.
+func (s *states) isForgotten(state *keyState) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.present(key) == state
+	return state.forgotten
 }
 
-// release ends a sync's use of a key's state.
-func (s *states) release(key hook.Key) {
+// giveBack ends a sync's use of a state.
+func (s *states) giveBack(state *keyState) {
 	s.mu.Lock()
-	if state := s.byKey[key]; state != nil {
+	if !state.forgotten {
 		state.previous.Rest()
 		state.circuit.rest()
 		s.uses.end(state)
@@ -173,6 +169,7 @@ func (s *states) forget(key hook.Key) {
 		return
 	}
 	s.uses.forget(state)
+	state.forgotten = true
 	delete(s.byKey, key)
 	delete(s.open, key)
 	if parts := s.parts[key.Parent]; key.Part != "" && parts != nil {
@@ -198,15 +195,15 @@ func (s *states) shrink(limit int64) {
 	s.account.Set(total)
 }
 
-// setOpen notes whether the circuit of a key is open, and returns the number of open ones. A key
-// that was forgotten has none.
-func (s *states) setOpen(key hook.Key, open bool) int {
+// setOpen notes whether the circuit of a held state is open, and returns the number of open ones. A
+// key that was forgotten has none.
+func (s *states) setOpen(state *keyState) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, known := s.byKey[key]; open && known {
-		s.open[key] = struct{}{}
+	if state.circuit.isOpen() && !state.forgotten {
+		s.open[state.key] = struct{}{}
 	} else {
-		delete(s.open, key)
+		delete(s.open, state.key)
 	}
 	return len(s.open)
 }

@@ -32,7 +32,7 @@ func keyOf(i int) hook.Key {
 // fill gives a key's state an answer with n children, as a sync does.
 func fill(t *testing.T, m *states, key hook.Key, n int) {
 	t.Helper()
-	r := m.of(key)
+	r := m.hold(key)
 	var names []string
 	for i := range n {
 		names = append(names, fmt.Sprintf("page-%02d", i))
@@ -41,7 +41,7 @@ func fill(t *testing.T, m *states, key hook.Key, n int) {
 	for _, c := range desiredPages(t, &r.previous, names...) {
 		r.converged.Set(c.Ref(), plan.ConvergedAt{Desired: 1})
 	}
-	m.release(key)
+	m.giveBack(r)
 }
 
 // desiredPages are the children of an answer in the namespace shop.
@@ -73,9 +73,9 @@ func TestMemoryIsAccountedFor(t *testing.T) {
 	if one < 10*100 || books.bytes != 2*one {
 		t.Errorf("10 children are %d bytes, 20 are %d; want twice as many", one, books.bytes)
 	}
-	m.of(keyOf(2))
+	held := m.hold(keyOf(2))
 	m.forget(keyOf(2))
-	m.release(keyOf(2))
+	m.giveBack(held)
 	if books.bytes != one {
 		t.Errorf("%d bytes after a parent is gone, want %d", books.bytes, one)
 	}
@@ -95,7 +95,7 @@ func TestLastAnswersAreForgotten(t *testing.T) {
 		fill(t, m, keyOf(i), 10)
 	}
 	fill(t, m, keyOf(0), 10)
-	m.of(keyOf(1)) // is being synced
+	held := m.hold(keyOf(1)) // is being synced
 	full := books.bytes
 	shrink(full - 1)
 	var kept []int
@@ -111,7 +111,7 @@ func TestLastAnswersAreForgotten(t *testing.T) {
 		t.Errorf("kept are %v in %d of %d bytes, want all but 2", kept, books.bytes, full)
 	}
 	shrink(0)
-	m.release(keyOf(1))
+	m.giveBack(held)
 	if got := m.byKey[keyOf(1)].previous.Bytes(); got == 0 {
 		t.Error("the answer of a parent that was being synced is gone")
 	}
@@ -128,9 +128,9 @@ func TestAccountsAgreeWithASum(t *testing.T) {
 		key := keyOf(random.IntN(6))
 		switch random.IntN(5) {
 		case 0:
-			m.of(key)
+			held := m.hold(key)
 			m.forget(key)
-			m.release(key)
+			m.giveBack(held)
 		case 1:
 			shrink(int64(random.IntN(20_000)))
 		default:
