@@ -99,9 +99,9 @@ func (s *Supervisor) start(ctx context.Context, key object.Ref, c *config) (*ins
 		return nil
 	})
 	i.pipeline = s.newPipeline(i, shape, hooks)
-	var reconciler loop.Reconciler[hook.Key] = refreshing{i.pipeline, i.related}
+	reconciler := pipeline.Refreshing(i.pipeline, i.related)
 	if parted != nil {
-		reconciler = beginning{reconciler, parted, i.pipeline.IsEcho}
+		reconciler = pipeline.Beginning(reconciler, parted, i.pipeline.IsEcho)
 	}
 	run.Reconcile(reconciler)
 	return s.launch(ctx, key, i, run)
@@ -154,7 +154,8 @@ func (s *Supervisor) newPipeline(
 		settings.Observer = s.Observer
 	}
 	if parted, ok := shape.(observe.PartedShape); ok {
-		settings.Rounds, settings.Recorder = parted.Tracker(), ending{i.health, parted, i.run.Reader()}
+		settings.Rounds = parted.Tracker()
+		settings.Recorder = pipeline.Ending(i.health, parted, i.run.Reader())
 		settings.Holders = append(settings.Holders, parted.Tracker())
 	}
 	return pipeline.New(settings)
