@@ -33,8 +33,8 @@ type Descriptor struct {
 	// Optional reports that the engine runs without the kind's CustomResourceDefinition, which
 	// clusters that were set up for Metacontroller do not have.
 	Optional bool
-	// ByInput reports that a question is about one input of the parent: each input is a part that is
-	// synced on its own. The controller computes the status of the parent from its parts.
+	// ByInput reports that a question is about one input of the parent: each input is a part that
+	// is synced on its own. The controller computes the status of the parent from its parts.
 	ByInput bool
 	// Rolls reports that children can be updated one after the other. In other kinds, a rolling
 	// update method acts as its plain one.

@@ -47,8 +47,8 @@ type operation struct {
 	op   hook.Op
 }
 
-// operations has the methods of all operations in the table of kinds. It panics if the contract does
-// not have a service for a kind.
+// operations has the methods of all operations in the table of kinds. It panics if the contract
+// does not have a service for a kind.
 var operations = sync.OnceValue(func() map[operation]*methods.Method {
 	all := map[operation]*methods.Method{}
 	for _, k := range hook.Descriptors() {

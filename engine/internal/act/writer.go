@@ -30,7 +30,9 @@ type Meter interface {
 	Wrote(verb, result string)
 }
 
-// Writer writes to the API server as JSON, without typed clients.
+// Writer sends the engine's writes to the API server, as JSON and without typed clients. Make one
+// with [NewWriter] and share it between all controllers, so that their writes keep to one pace. It
+// is safe for concurrent use.
 type Writer struct {
 	client *client
 	pace   *pace

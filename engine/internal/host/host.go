@@ -37,8 +37,8 @@ import (
 
 // Resources are the resources that the API server serves (package discovery).
 type Resources interface {
-	// Kind returns the resource of a kind. The error is a *discovery.NotFoundError if the API server
-	// does not serve it.
+	// Kind returns the resource of a kind. The error is a *discovery.NotFoundError if the API
+	// server does not serve it.
 	Kind(schema.GroupVersionKind) (object.Resource, error)
 	// Changed returns a channel that is closed at the next change of the served resources.
 	Changed() <-chan struct{}
@@ -54,7 +54,8 @@ type Reconcile struct {
 	Duration, Waited time.Duration
 	// Attempt counts consecutive failures before this one.
 	Attempt int
-	// Object and Generation are those of the reconciled object; Object is empty if it does not exist.
+	// Object and Generation are those of the reconciled object; Object is empty if it does not
+	// exist.
 	Object     types.UID
 	Generation int64
 	// Writes is the number of requests that have written.
@@ -69,8 +70,8 @@ type Recorder interface {
 	Reconciled(r Reconcile)
 	// Bound is called after each reconcile with the number of bound references of all keys.
 	Bound(controller string, references int)
-	// MappersHung is called when the number of a controller's calls of mappers that do not return has
-	// changed.
+	// MappersHung is called when the number of a controller's calls of mappers that do not return
+	// has changed.
 	MappersHung(controller string, calls int)
 }
 
@@ -92,8 +93,9 @@ type CircuitRecorder interface {
 	Open(controller string, keys int)
 }
 
-// Host has the parts of a process that its controllers share. Every field is required unless its
-// comment allows nil or zero; New sets defaults.
+// Host holds what the Go controllers of a process share: one cache, one writer, one clock. Pass it
+// to each controller when you build it. Set every field unless its comment allows nil or zero;
+// [New] sets defaults.
 type Host struct {
 	Cache     *cache.Cache
 	Resources Resources
@@ -114,14 +116,14 @@ type Host struct {
 	// QueueMetrics and Recorder may be nil.
 	QueueMetrics queue.MetricsProvider
 	Recorder     Recorder
-	// Triggers subscribes a controller to the requests of a gateway's worker, until cancel is called;
-	// nil without a gateway.
+	// Triggers subscribes a controller to the requests of a gateway's worker, until cancel is
+	// called; nil without a gateway.
 	Triggers func(controller, worker string, f func(Trigger) (objects int, err error)) (cancel func())
 	// Circuit limits the rewrites of a field; the zero value does not. Circuits may be nil.
 	Circuit  circuit.Config
 	Circuits CircuitRecorder
-	// CountCache adds a cache of the process to the metric of caches, with a function that returns the
-	// number of its entries; nil for none.
+	// CountCache adds a cache of the process to the metric of caches, with a function that returns
+	// the number of its entries; nil for none.
 	CountCache func(cache string, entries func() int)
 	// Registry takes further metrics of controllers; nil for none.
 	Registry prometheus.Registerer
@@ -142,8 +144,8 @@ type Config struct {
 	// EventsQPS and EventsBurst limit the Events about one object.
 	EventsQPS   float32
 	EventsBurst int
-	// EventsLogOnly reports that Events about objects of a kind are written to the log alone; it may
-	// be nil.
+	// EventsLogOnly reports that Events about objects of a kind are written to the log alone; it
+	// may be nil.
 	EventsLogOnly func(schema.GroupVersionKind) bool
 	// StaleAfter is the time for which a list or a watch may fail before reads of the view fail.
 	StaleAfter time.Duration

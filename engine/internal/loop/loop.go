@@ -36,8 +36,8 @@ type Config struct {
 	Cache *cache.Cache
 	Clock clock.WithTicker
 	// Workers is the largest number of reconciles at the same time; default 1. A reconcile that
-	// waits long for a peer (see Wait) does not count as long as Waits has room for it, and one that
-	// only writes (see OnlyWrites) does not either.
+	// waits long for a peer (see Wait) does not count as long as Waits has room for it, and one
+	// that only writes (see OnlyWrites) does not either.
 	Workers int
 	// Waits bounds the reconciles that wait beside the workers; nil allows none.
 	Waits WaitLimit
@@ -111,7 +111,9 @@ type Runtime[K comparable] interface {
 	Enqueue(key K, p queue.Priority, c queue.Cause)
 }
 
-// Loop is a declared controller with keys of type K.
+// Loop watches resources, puts the keys that they concern into a queue, and calls a reconciler for
+// each key. Declare what to watch and how to reconcile, then call Run. Declarations must not change
+// after that. A Loop never gives the same key to two workers.
 type Loop[K comparable] struct {
 	name       string
 	settings   Config

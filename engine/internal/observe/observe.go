@@ -1,5 +1,5 @@
-// Package observe makes the shape of a declared controller. It is the one place that knows the shapes
-// of all kinds; each is in a package of its own below.
+// Package observe makes the shape of a declared controller. It is the one place that knows the
+// shapes of all kinds; each is in a package of its own below.
 package observe
 
 import (

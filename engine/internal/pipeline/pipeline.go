@@ -29,7 +29,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Pipeline syncs the parents of one controller.
+// Pipeline syncs the parents of one controller, each by a run of its own. Make one with [New], let
+// a loop call Reconcile for each key, and call Close at the end.
 type Pipeline struct {
 	Config
 	states *states
@@ -160,7 +161,9 @@ func (p *Pipeline) forgetAtHooks(parent types.UID, part string) {
 	}
 }
 
-// run is one sync.
+// run holds the state of one sync from its begin to its report. Stages pass what the next stage
+// needs as values (see sync). The fields are for what many stages need, and for what the sync
+// reports at its end, also if a stage fails.
 type run struct {
 	*Pipeline
 	item     queue.Item[hook.Key]
@@ -187,7 +190,7 @@ type run struct {
 	resync time.Duration
 }
 
-// tally counts what a sync did, for its span and its outcome.
+// tally counts what a sync did. The stages add to it; its span and its outcome show it.
 type tally struct {
 	children, writes, unchanged, pending, held, waiting int
 	// calls counts the calls of hooks, and asking is how long they took; changed is their reason.

@@ -66,8 +66,8 @@ func (s *parentState) size() int64 {
 type keyState struct {
 	parentState
 	key hook.Key
-	// place is the state's place in uses; nil while its key is being synced. bytes is its size then,
-	// that from before the sync.
+	// place is the state's place in uses; nil while its key is being synced. bytes is its size
+	// then, that from before the sync.
 	place *list.Element
 	bytes int64
 	// forgotten reports that the key was forgotten, perhaps while it was being synced.
@@ -100,7 +100,8 @@ func newStates(open OpenAccount) *states {
 	return s
 }
 
-// hold returns the state of a key for one sync, a new one if necessary. The caller must give it back.
+// hold returns the state of a key for one sync, a new one if necessary. The caller must give it
+// back.
 func (s *states) hold(key hook.Key) *keyState {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,15 +24,18 @@ const (
 	// AddFinalizer and RemoveFinalizer change the parent's metadata.finalizers.
 	AddFinalizer    Verb = "add-finalizer"
 	RemoveFinalizer Verb = "remove-finalizer"
-	// PatchMetadata patches the parent's labels and annotations and removes Finalizer, if it is set,
-	// in one write.
+	// PatchMetadata patches the parent's labels and annotations and removes Finalizer, if it is
+	// set, in one write.
 	PatchMetadata Verb = "decorate"
 	// Tag patches the labels and annotations of a child that mark it as its parent's.
 	Tag Verb = "tag"
 )
 
-// Action is one write. UID and ResourceVersion are preconditions, because leader election does not
-// fence writes and a view may be stale.
+// Action describes one write to the API server. [Make] decides it and package act performs it.
+//
+// The write should fail if the object has changed since it was observed: leader election does not
+// stop a deposed leader from writing, and a view may be stale. So set UID and ResourceVersion,
+// which the API server checks.
 type Action struct {
 	Verb     Verb
 	Resource object.Resource
@@ -43,12 +46,12 @@ type Action struct {
 	// change of the object prevents.
 	ResourceVersion string
 	// Body is the whole object to POST or PUT (Create, Update), or the fields to apply
-	// (ServerSideApply). A Delete with a Body begins with a dry run of an update to Body, and deletes
-	// the object only if that would change it. Other actions have no Body.
+	// (ServerSideApply). A Delete with a Body begins with a dry run of an update to Body, and
+	// deletes the object only if that would change it. Other actions have no Body.
 	Body map[string]any
-	// Manager is the field manager of server-side apply, and Applied the fields that it applies, for
-	// Create and ServerSideApply. Both are empty for dynamic apply, which keeps the applied state in
-	// the object's annotation.
+	// Manager is the field manager of server-side apply, and Applied the fields that it applies,
+	// for Create and ServerSideApply. Both are empty for dynamic apply, which keeps the applied
+	// state in the object's annotation.
 	Manager string
 	Applied map[string]any
 	// Takeover makes a ServerSideApply first take over the fields that the engine owns by other
@@ -67,8 +70,8 @@ type Action struct {
 	// Why is the cause of the action in a few words, for spans, logs and golden files:
 	// "spec.replicas: 1 → 3".
 	Why string
-	// Fields are the first paths that an Update, a ServerSideApply, a Tag or a Delete that recreates
-	// changes; at most four.
+	// Fields are the first paths that an Update, a ServerSideApply, a Tag or a Delete that
+	// recreates changes; at most four.
 	Fields []string
 	// Desired is the hash of the desired state that the action brings about; 0 if there is none.
 	Desired uint64

@@ -8,7 +8,8 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// Desired is the desired state of one sync, after the shape has merged the answers.
+// Desired holds the state that one sync should reach. A shape makes it from the hook's answers, and
+// [Make] compares it with what was observed.
 type Desired struct {
 	// First and Last are the writes before and after those of the children. First holds revisions
 	// that must be on record before a child changes, Last those that no child needs any more.
@@ -22,8 +23,8 @@ type Desired struct {
 	Conditions []hook.Condition
 	// MarkSynced adds the condition Synced=True to a status that is written anyway.
 	MarkSynced bool
-	// StatusLater leaves the status as it is, with the engine's conditions in it: it is written by a
-	// later sync.
+	// StatusLater leaves the status as it is, with the engine's conditions in it: it is written by
+	// a later sync.
 	StatusLater bool
 	// InProgress reports that the parent has not converged, because its parts have not.
 	InProgress bool

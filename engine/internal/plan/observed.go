@@ -11,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Observed is the observed state of one sync: an immutable snapshot of references into the cache.
+// Observed holds the objects that one sync has found, and the rules for them. A shape fills it from
+// the cache; then planning and acting read it. Do not change it: its objects belong to the cache.
+// To go on with a different state, make a copy.
 type Observed struct {
 	Key    hook.Key
 	Parent *object.Object
@@ -23,13 +25,13 @@ type Observed struct {
 	// Input is the input of a part of a map controller's parent; nil if it is gone, and for other
 	// kinds of controllers.
 	Input *object.Object
-	// Unmarked are objects of the parent that belong to no part, because their marks were removed. A
-	// part that desires one of them marks it again.
+	// Unmarked are objects of the parent that belong to no part, because their marks were removed.
+	// A part that desires one of them marks it again.
 	Unmarked object.Set
 	// Finalizing reports that the finalize hook answers instead of the sync hook.
 	Finalizing bool
-	// SkipChildren reports that the children are not reconciled: the parent departs, and no finalize
-	// hook is declared, or the garbage collector deletes or orphans the children.
+	// SkipChildren reports that the children are not reconciled: the parent departs, and no
+	// finalize hook is declared, or the garbage collector deletes or orphans the children.
 	SkipChildren bool
 	// Scope holds the rules for the parent's children.
 	Scope Scope

@@ -13,8 +13,9 @@ package plan
 
 import "github.com/hookloop/hookloop/engine/hook"
 
-// Input is the input of a plan beside the desired state: the observed state, and what the engine
-// remembers of earlier syncs of the parent. It is used by one sync at a time.
+// Input holds what [Make] needs to know beside the desired state: what was observed in this sync,
+// and what the engine remembers from earlier syncs of the same parent. Do not share it: one sync at
+// a time may use it.
 type Input struct {
 	Observed *Observed
 	// Converged are the children that were found converged. Make may change it and return it in the
@@ -30,8 +31,8 @@ type Input struct {
 // Apply is the way in which children are written (compatibility: the flags apply-strategy and
 // apply-strategy-ssa-field-manager).
 type Apply struct {
-	// ServerSide selects server-side apply. The alternative is dynamic apply, which keeps the applied
-	// state in an annotation.
+	// ServerSide selects server-side apply. The alternative is dynamic apply, which keeps the
+	// applied state in an annotation.
 	ServerSide bool
 	// Manager is the field manager of server-side apply. Dynamic apply reads the fields that it has
 	// applied if the annotation is missing.

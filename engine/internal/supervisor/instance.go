@@ -26,7 +26,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// instance is one running controller.
+// instance holds one running controller and the parts that were made for it. start makes it, and
+// stop ends it and waits for its goroutines.
 type instance struct {
 	config *config
 	health *health

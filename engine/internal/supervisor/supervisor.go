@@ -97,7 +97,10 @@ type Observer interface {
 	Reported(controller string, conditions []hook.Condition)
 }
 
-// Supervisor runs the declared controllers.
+// Supervisor starts a controller for each declaring object, restarts it when the declaration
+// changes, and stops it when the object is gone. It is itself a controller, whose keys are the
+// declaring objects. It reports the condition Ready of each. Call Run once; the other methods are
+// safe for concurrent use.
 type Supervisor struct {
 	Config
 	// log is the process's logger, without the values of the supervisor's own controller.

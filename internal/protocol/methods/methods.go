@@ -85,8 +85,9 @@ func (m *Method) Fields(request proto.Message) Fields {
 // Outputs reports whether the children are the outputs of a map controller.
 func (m *Method) Outputs() bool { return m.fields.outputs }
 
-// Desired points to the desired objects of a response, and returns the name of their field. It returns
-// nil if responses of the method do not have such a field. It panics if the response is not of the method's type.
+// Desired points to the desired objects of a response, and returns the name of their field. It
+// returns nil if responses of the method do not have such a field. It panics if the response is not
+// of the method's type.
 func (m *Method) Desired(response proto.Message) (objects *[]*hookv1.DesiredObject, field string) {
 	return at[[]*hookv1.DesiredObject](valueOf(response, m.response), m.desired), m.desiredName
 }

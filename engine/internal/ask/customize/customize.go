@@ -41,8 +41,8 @@ type Config struct {
 	MaxAge    time.Duration
 	Cache     *cache.Cache
 	Discovery Discovery
-	// Enqueue is called with the key of a parent (or of the part that requires it) after a change of
-	// a related object, or with nil if objects or resources can be read that could not before.
+	// Enqueue is called with the key of a parent (or of the part that requires it) after a change
+	// of a related object, or with nil if objects or resources can be read that could not before.
 	Enqueue func(key hook.Key, changed *object.Object)
 	// ViewsChanged is called when Unreadable may have changed. It must not block. It may be nil.
 	ViewsChanged func()
@@ -58,7 +58,9 @@ type Discovery interface {
 	Changed() <-chan struct{}
 }
 
-// Customizer serves one controller.
+// Customizer adds related objects to the questions of one controller. Wrap each of the controller's
+// hooks with Wrap, run Follow to learn when related objects change, and call Forget when a parent
+// is gone. It is safe for concurrent use.
 type Customizer struct {
 	Config
 	index  *ruleIndex[hook.Key]

@@ -53,8 +53,8 @@ type Config struct {
 	// MaxBackoff is the longest wait after failures; 0 means the constant of that name.
 	MaxBackoff time.Duration
 	// Ordered makes the order of keys independent of time: the keys that are added between two Gets
-	// are taken in the order of their text, and no key gains priority by waiting. It is for tests and
-	// for commands that take one key at a time.
+	// are taken in the order of their text, and no key gains priority by waiting. It is for tests
+	// and for commands that take one key at a time.
 	Ordered bool
 }
 
@@ -99,7 +99,9 @@ func (i Item[K]) After(earlier Item[K]) Item[K] {
 	return i
 }
 
-// Queue is a priority queue of keys.
+// Queue holds keys until a worker takes them, the most urgent first. A key that is added again
+// while it waits stays in its place or moves up. A key that is added while a worker has it is given
+// out again afterwards, and never to two workers at once. It is safe for concurrent use.
 type Queue[K comparable] struct {
 	clock      clock.WithTicker
 	metrics    *metrics

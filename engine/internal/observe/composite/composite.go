@@ -20,7 +20,8 @@ import (
 // FinalizerPrefix comes before the controller's name in the finalizer of its parents.
 const FinalizerPrefix = "metacontroller.io/compositecontroller-"
 
-// Shape is one declared composite controller.
+// Shape observes parents with the children that they own, for one declared CompositeController. Use
+// [New] to make it. It does not change, except for what it watches.
 type Shape struct {
 	shape.Watches
 

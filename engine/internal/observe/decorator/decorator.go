@@ -25,7 +25,8 @@ const (
 	Annotation = shape.DecoratorAnnotation
 )
 
-// Shape is one declared decorator controller.
+// Shape observes existing objects with what was attached to them, for one declared
+// DecoratorController. Use [New] to make it. It does not change.
 type Shape struct {
 	shape.Watches
 

@@ -27,7 +27,9 @@ import (
 // FinalizerPrefix comes before the controller's name in the finalizer of its parents.
 const FinalizerPrefix = "metacontroller.io/mapcontroller-"
 
-// Shape is one declared map controller.
+// Shape observes the inputs that a parent selects, each with its outputs, for one declared
+// MapController. Each input is a part with a key of its own. Use [New] to make it, and Begin and
+// End to tell it about syncs, so that it can sum up the parts in the parent's status.
 type Shape struct {
 	// object is the declaring object, as hooks see it.
 	object      *object.Object

@@ -20,8 +20,13 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
 )
 
-// Shape is one kind of lambda controller. Its methods depend on their arguments and on the views
-// alone, and write nothing. Several workers call them at the same time, for different keys.
+// Shape does what differs between the kinds of controllers: it finds the objects that belong to a
+// parent, makes questions for the hook from them, and reads the answers. Everything else is the
+// same for all kinds, and in package pipeline.
+//
+// The pipeline calls the methods once for each sync, in this order. They should read nothing but
+// their arguments and views, and must not write. Several workers call them at the same time, for
+// different keys.
 type Shape interface {
 	// Observe reads the state of a key: the parent, or one part of it. It returns nil if the parent
 	// does not exist or is not this controller's. The error is a *view.Error if the objects of a

@@ -1,10 +1,10 @@
-// Package merge is dynamic apply's three-way merge: from observed, last applied and desired to the
-// object to write. It also compares JSON values and returns the paths at which two of them differ.
+// Package merge computes the object to write from three others, as kubectl apply does: the observed
+// object, the fields that were applied last, and the desired ones. Use [Apply] for whole objects
+// and [Overlay] for a part of one. [Equal] and [Differences] compare JSON values.
 //
-// It is pure and does not use Kubernetes' schemas: lists merge by the keys that Metacontroller's
-// users rely on (compatibility: dynamic apply). Inputs are decoded JSON (map[string]any, []any,
-// string, bool, int64, float64, nil) and are never changed; outputs share no mutable part with
-// them. Table tests, properties (apply twice = once) and a fuzz target cover it.
+// It knows no schemas: lists merge by the keys that Metacontroller's users rely on (compatibility:
+// dynamic apply). Pass decoded JSON (map[string]any, []any, string, bool, int64, float64, nil). It
+// is not changed, and a result shares no part with it that could be changed later.
 package merge
 
 import (

@@ -1,10 +1,10 @@
-// Package rollout decides a rolling update: the revision of each child, and the one child that
-// moves to the latest revision next (compatibility: rolling update; the Metacontroller book,
-// Revision History and ControllerRevision).
+// Package rollout decides how a rolling update goes on: which revision of the parent each child
+// follows, and which child should move to the latest revision next (compatibility: rolling update;
+// the Metacontroller book, Revision History and ControllerRevision).
 //
-// It is pure and writes nothing: package plan turns a Step into writes of ControllerRevisions, and
-// the composite shape asks the hook once for each live revision. Its state is in the
-// ControllerRevisions only, so that a rollout continues after a restart. Its values are not shared.
+// It only computes. The composite shape asks the hook once for each revision that children still
+// follow, and package plan turns a Step into writes of ControllerRevisions. These objects hold the
+// whole state, so that a rollout continues after a restart. Do not share values between syncs.
 // Table tests cover the rules; a property test runs random rollouts to their end, one child at a
 // time.
 package rollout
@@ -35,7 +35,7 @@ func MemberOf(ref object.Ref, parentNamespace string) Member {
 	return m
 }
 
-// Revision is one revision of a parent.
+// Revision holds the fields of a parent at one time, and the children that follow them.
 type Revision struct {
 	// Object is the ControllerRevision; nil if it does not exist yet.
 	Object *object.Object
@@ -48,7 +48,8 @@ type Revision struct {
 	text string
 }
 
-// History are the revisions of a parent, the latest one first.
+// History lists the revisions that a parent's children follow, the latest first. Use [Read] to make
+// it from ControllerRevisions.
 type History []*Revision
 
 // Read sorts a parent's ControllerRevisions: first the one of the parent's current fields (a new

@@ -38,11 +38,15 @@ type Config struct {
 	// StaleAfter is the time for which a list or a watch may fail before reads of the view fail;
 	// default is DefaultStaleAfter.
 	StaleAfter time.Duration
-	// Decode decodes the object of a watch event; nil is object.Decode. It must give the same object.
+	// Decode decodes the object of a watch event; nil is object.Decode. It must give the same
+	// object.
 	Decode func(text []byte) (*object.Object, error)
 }
 
-// Cache is the one cache of a process.
+// Cache keeps the objects of the resources that someone in the process needs. Call Acquire to have
+// a resource watched, and release the handle when it is not needed any more: the last one ends the
+// watch. Use one Cache for the whole process, so that each object is kept once. It is safe for
+// concurrent use.
 type Cache struct {
 	settings Config
 	root     context.Context //nolint:containedctx // bounds the watches, which outlive the calls that start them

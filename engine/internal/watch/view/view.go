@@ -73,8 +73,9 @@ func (e *Error) Error() string {
 // Unwrap returns the API server's answer.
 func (e *Error) Unwrap() error { return e.Err }
 
-// View reads the objects of one resource. It is for one pass: it shows the Store as it is at each
-// call. The zero View panics.
+// View reads the objects of one resource from a [Store]. Each call shows the store as it is then,
+// so get a new View for each sync and do not keep it: it cannot tell you when the store becomes
+// stale. The zero View panics.
 type View struct{ store *Store }
 
 // Resource is the resource that is read.
