@@ -46,6 +46,16 @@ type Descriptor struct {
 	PatchesMetadata bool
 }
 
+// kinds has a row for each kind of controller. A new kind also needs:
+//
+//   - the type of its declaring objects in engine/api, as a row of the table in register.go,
+//   - a shape in a package of its own below engine/internal/observe, as a row in observe.go,
+//   - a service in proto, imported in internal/protocol/methods/services.go,
+//   - what make gen generates from these: stubs, deep copies and the CustomResourceDefinition,
+//   - the rights for its declaring objects, in manifests.
+//
+// Use field names that exist (children, attachments or outputs), so that webhooks can read its
+// answers.
 var kinds = []Descriptor{
 	{
 		ControllerKind: Composite, Declared: "CompositeController", Plural: "compositecontrollers",
