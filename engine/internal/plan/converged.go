@@ -15,8 +15,8 @@ type Converged struct {
 	// few are up to maxScanned children, in no order; many is nil then.
 	few  []convergedChild
 	many map[uint64]convergedState
-	// rests is the approximate size of the states' rests in bytes.
-	rests int
+	// extras is the approximate size of what states have in extra, in bytes.
+	extras int
 }
 
 // ConvergedAt is the state in which a child was found converged. The zero value is none.
@@ -54,29 +54,29 @@ type convergedChild struct {
 	convergedState
 }
 
-// convergedState is a ConvergedAt. Its rest is nil for most children.
+// convergedState is a ConvergedAt. Its extra is nil for most children.
 type convergedState struct {
 	desired, version uint64
-	rest             *convergedRest
+	extra            *convergedExtra
 }
 
-type convergedRest struct {
+type convergedExtra struct {
 	ignoredDiff            uint64
 	heldBack               string
 	superseded, unrecorded bool
 }
 
 // bytes returns the approximate size in memory; nil has none.
-func (r *convergedRest) bytes() int {
+func (r *convergedExtra) bytes() int {
 	if r == nil {
 		return 0
 	}
-	return convergedRestBytes + len(r.heldBack)
+	return convergedExtraBytes + len(r.heldBack)
 }
 
-// convergedBytes and convergedRestBytes are the approximate sizes of an entry in a list and of a
-// rest without its text; an entry of a map takes twice as much.
-const convergedBytes, convergedRestBytes = 32, 48
+// convergedBytes and convergedExtraBytes are the approximate sizes of an entry in a list and of an
+// extra without its text; an entry of a map takes twice as much.
+const convergedBytes, convergedExtraBytes = 32, 48
 
 // NewConverged returns an empty Converged with room for n children.
 func NewConverged(n int) *Converged {
@@ -99,7 +99,7 @@ func (c *Converged) Bytes() int {
 	if c == nil {
 		return 0
 	}
-	return convergedBytes*(cap(c.few)+2*len(c.many)) + c.rests
+	return convergedBytes*(cap(c.few)+2*len(c.many)) + c.extras
 }
 
 // At returns the state of a child.
@@ -122,7 +122,7 @@ func (c *Converged) state(name uint64) convergedState {
 func (c *Converged) Set(ref object.Ref, at ConvergedAt) {
 	name := maphash.Comparable(seed, ref)
 	state := stateOf(at)
-	c.rests += state.rest.bytes() - c.state(name).rest.bytes()
+	c.extras += state.extra.bytes() - c.state(name).extra.bytes()
 	switch i := c.place(name); {
 	case i >= 0:
 		c.few[i].convergedState = state
@@ -139,7 +139,7 @@ func (c *Converged) Set(ref object.Ref, at ConvergedAt) {
 // Delete removes a child.
 func (c *Converged) Delete(ref object.Ref) {
 	name := maphash.Comparable(seed, ref)
-	c.rests -= c.state(name).rest.bytes()
+	c.extras -= c.state(name).extra.bytes()
 	delete(c.many, name)
 	if i := c.place(name); i >= 0 {
 		c.few = slices.Delete(c.few, i, i+1)
@@ -161,16 +161,16 @@ func (c *Converged) grow() {
 
 func stateOf(at ConvergedAt) convergedState {
 	s := convergedState{desired: at.Desired, version: at.Version}
-	rest := convergedRest{at.IgnoredDiff, at.HeldBack, at.Superseded, at.Unrecorded}
-	if rest != (convergedRest{}) {
-		s.rest = &rest
+	extra := convergedExtra{at.IgnoredDiff, at.HeldBack, at.Superseded, at.Unrecorded}
+	if extra != (convergedExtra{}) {
+		s.extra = &extra
 	}
 	return s
 }
 
 func (s convergedState) at() ConvergedAt {
 	at := ConvergedAt{Desired: s.desired, Version: s.version}
-	if r := s.rest; r != nil {
+	if r := s.extra; r != nil {
 		at.IgnoredDiff = r.ignoredDiff
 		at.HeldBack = r.heldBack
 		at.Superseded = r.superseded

@@ -16,7 +16,7 @@ func (c *Converged) Clone() *Converged {
 	if c == nil {
 		return nil
 	}
-	return &Converged{few: slices.Clone(c.few), many: maps.Clone(c.many), rests: c.rests}
+	return &Converged{few: slices.Clone(c.few), many: maps.Clone(c.many), extras: c.extras}
 }
 
 // Equal reports whether two have the same children in the same states.
@@ -65,15 +65,15 @@ func TestConvergedIsAMap(t *testing.T) {
 				t.Fatalf("seed %d, child %d (-want +got):\n%s", seed, name, diff)
 			}
 		}
-		rests := 0
+		extras := 0
 		for _, at := range want {
 			if at.HeldBack != "" {
-				rests += convergedRestBytes + len(at.HeldBack)
+				extras += convergedExtraBytes + len(at.HeldBack)
 			}
 		}
-		if got.Len() != len(want) || got.Bytes() < convergedBytes*len(want)+rests || got.rests != rests {
+		if got.Len() != len(want) || got.Bytes() < convergedBytes*len(want)+extras || got.extras != extras {
 			t.Fatalf("seed %d: %d children in %d bytes, %d of them beside the list or map; want %d children and %d bytes",
-				seed, got.Len(), got.Bytes(), got.rests, len(want), rests)
+				seed, got.Len(), got.Bytes(), got.extras, len(want), extras)
 		}
 	}
 	if none := (*Converged)(nil); none.Len() != 0 || none.Bytes() != 0 || none.At(object.Ref{}) != (ConvergedAt{}) {

@@ -70,7 +70,7 @@ func TestCirclesAreNamed(t *testing.T) {
 		"an object on its own": {map[int][]int{0: {0}}, fmt.Sprint([]object.Ref{numbered(0), numbered(0)})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := walk{edges: map[object.Ref][]object.Ref{}, stage: map[object.Ref]stage{}}
+			w := walk{edges: map[object.Ref][]object.Ref{}, progress: map[object.Ref]progress{}}
 			for from, to := range c.edges {
 				for _, i := range to {
 					w.edges[numbered(from)] = append(w.edges[numbered(from)], numbered(i))

@@ -36,7 +36,7 @@ func newWaves(field string, desired []Child) (waves, error) {
 			edges[c.Ref()] = append(edges[c.Ref()], d.Ref)
 		}
 	}
-	walk := walk{edges: edges, stage: map[object.Ref]stage{}}
+	walk := walk{edges: edges, progress: map[object.Ref]progress{}}
 	for i, c := range desired {
 		if circle := walk.circle(c.Ref()); circle != nil {
 			return waves{}, &AnswerError{
@@ -63,16 +63,16 @@ func haveDependencies(desired []Child) bool {
 
 // walk follows dependencies, and visits each object once.
 type walk struct {
-	edges map[object.Ref][]object.Ref
-	stage map[object.Ref]stage
-	path  []object.Ref
+	edges    map[object.Ref][]object.Ref
+	progress map[object.Ref]progress
+	path     []object.Ref
 }
 
-// stage is the progress of a walk with an object: not visited, on the path, or done.
-type stage int
+// progress tells how far a walk is with an object: not visited, on the path, or done.
+type progress int
 
 const (
-	unseen stage = iota
+	unseen progress = iota
 	underway
 	done
 )
@@ -80,13 +80,13 @@ const (
 // circle returns a circle that can be reached from an object, with its first object repeated at its
 // end; nil if there is none.
 func (w *walk) circle(at object.Ref) []object.Ref {
-	switch w.stage[at] {
+	switch w.progress[at] {
 	case done:
 		return nil
 	case underway:
 		return append(slices.Clone(w.path[slices.Index(w.path, at):]), at)
 	}
-	w.stage[at] = underway
+	w.progress[at] = underway
 	w.path = append(w.path, at)
 	for _, next := range w.edges[at] {
 		if circle := w.circle(next); circle != nil {
@@ -94,7 +94,7 @@ func (w *walk) circle(at object.Ref) []object.Ref {
 		}
 	}
 	w.path = w.path[:len(w.path)-1]
-	w.stage[at] = done
+	w.progress[at] = done
 	return nil
 }
 

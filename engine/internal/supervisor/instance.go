@@ -57,11 +57,11 @@ type instance struct {
 // startTimeout: then it continues in the background, and the declaring object is reconciled again.
 func (s *Supervisor) start(ctx context.Context, key object.Ref, c *config) (*instance, error) {
 	asks := newTrigger(c, s.log)
-	heard := &notices{changed: func() { s.nudge(key) }, served: map[hook.Op][]hook.Op{}}
+	n := &notices{changed: func() { s.nudge(key) }, served: map[hook.Op][]hook.Op{}}
 	if s.Intercepts != nil {
-		heard.intercepts = func(n int) { s.Intercepts(c.name(), n) }
+		n.intercepts = func(count int) { s.Intercepts(c.name(), count) }
 	}
-	hooks, opened, err := s.openHooks(c, asks.ask, heard)
+	hooks, opened, err := s.openHooks(c, asks.ask, n)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (s *Supervisor) start(ctx context.Context, key object.Ref, c *config) (*ins
 	run := s.newController(c)
 	shape.Watch(run)
 	i := &instance{
-		config: c, health: h, notices: heard, filled: make(chan struct{}), done: make(chan struct{}), hooks: opened, run: run,
+		config: c, health: h, notices: n, filled: make(chan struct{}), done: make(chan struct{}), hooks: opened, run: run,
 		related: s.customize(key, c, hooks, run),
 	}
 	parted, _ := shape.(observe.PartedShape)

@@ -71,39 +71,40 @@ func (s *Supervisor) awaitCRDs(ctx context.Context) bool {
 	}
 }
 
-// late are the optional declaring resources that could not be watched at the start, each with its
-// handle; nil as long as it still cannot. The zero value is empty. It is safe for concurrent use.
-type late struct {
+// awaitedKinds holds the optional declaring resources that could not be watched at the start, each
+// with its handle; nil as long as it still cannot be watched. The zero value is empty. It is safe for
+// concurrent use.
+type awaitedKinds struct {
 	mu      sync.Mutex // guards handles
 	handles map[object.Resource]*cache.Handle
 }
 
-func (l *late) set(r object.Resource, h *cache.Handle) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.handles == nil {
-		l.handles = map[object.Resource]*cache.Handle{}
+func (a *awaitedKinds) set(r object.Resource, h *cache.Handle) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.handles == nil {
+		a.handles = map[object.Resource]*cache.Handle{}
 	}
-	l.handles[r] = h
+	a.handles[r] = h
 }
 
-func (l *late) get(r object.Resource) *cache.Handle {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.handles[r]
+func (a *awaitedKinds) get(r object.Resource) *cache.Handle {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.handles[r]
 }
 
 // waits reports whether a resource is one of them and still cannot be watched.
-func (l *late) waits(r object.Resource) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	h, ok := l.handles[r]
+func (a *awaitedKinds) waits(r object.Resource) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	h, ok := a.handles[r]
 	return ok && h == nil
 }
 
 // without returns the resources that are watched.
-func (l *late) without(all []object.Resource) []object.Resource {
-	return slices.DeleteFunc(slices.Clone(all), l.waits)
+func (a *awaitedKinds) without(all []object.Resource) []object.Resource {
+	return slices.DeleteFunc(slices.Clone(all), a.waits)
 }
 
 // chooseKinds begins to watch the optional declaring resources, and notes those that cannot be
@@ -118,7 +119,7 @@ func (s *Supervisor) chooseKinds(ctx context.Context) (release func()) {
 		if err != nil {
 			klog.FromContext(ctx).Info("controllers of this kind start when their objects can be watched",
 				"resource", r.String(), "problem", err.Error())
-			s.late.set(r, nil)
+			s.awaited.set(r, nil)
 			continue
 		}
 		held[r] = handle
@@ -145,7 +146,7 @@ func (s *Supervisor) awaitKind(r object.Resource) loop.Source[object.Ref] {
 			return nil
 		}
 		defer handle.Release()
-		s.late.set(r, handle)
+		s.awaited.set(r, handle)
 		klog.FromContext(ctx).Info("controllers of this kind can start", "resource", r.String())
 		defer handle.Subscribe(func(e cache.Event) { enqueueDeclaring(enqueue, e) })()
 		<-ctx.Done()
@@ -188,7 +189,7 @@ func enqueueDeclaring(enqueue loop.Enqueue[object.Ref], e cache.Event) {
 
 // view reads the declaring objects of one kind.
 func (s *Supervisor) view(r object.Resource) (view.View, error) {
-	if handle := s.late.get(r); handle != nil {
+	if handle := s.awaited.get(r); handle != nil {
 		return handle.View()
 	}
 	return s.reader.View(r)

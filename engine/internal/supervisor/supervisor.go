@@ -112,8 +112,8 @@ type Supervisor struct {
 	// missing records the controllers that wait for a resource.
 	missing *missing
 	reader  view.Reader
-	// late are the optional kinds that could not be watched at the start.
-	late late
+	// awaited holds the optional kinds that could not be watched at the start.
+	awaited awaitedKinds
 
 	// noSummary has the kinds with an installed CRD that lacks the fields of the summary.
 	noSummary sync.Map
@@ -188,7 +188,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	release := s.chooseKinds(ctx)
 	defer release()
 	for _, r := range kinds {
-		if s.late.waits(r) {
+		if s.awaited.waits(r) {
 			c.Source(s.awaitKind(r))
 			continue
 		}
@@ -208,7 +208,7 @@ const maxBackoff = 30 * time.Second
 // the supervisor subscribes has no event.
 func (s *Supervisor) first() error {
 	pending := map[object.Ref]bool{}
-	for _, r := range s.late.without(kinds) {
+	for _, r := range s.awaited.without(kinds) {
 		v, err := s.reader.View(r)
 		if err != nil {
 			return err
@@ -237,7 +237,7 @@ func (s *Supervisor) nudge(key object.Ref) {
 func (s *Supervisor) rediscovered(ctx context.Context, enqueue loop.Enqueue[object.Ref]) error {
 	for {
 		changed := s.Discovery.Changed()
-		for _, r := range s.late.without(kinds) {
+		for _, r := range s.awaited.without(kinds) {
 			v, err := s.view(r)
 			if err != nil {
 				return err

@@ -19,11 +19,11 @@ type ruleIndex[K comparable] struct {
 	rules map[K][]rule
 	kinds map[schema.GroupVersionKind]*kind[K]
 	// spaces are the namespace selectors of all rules, for changes of a namespace's labels.
-	spaces *mapper.Selectors[place[K]]
+	spaces *mapper.Selectors[ruleID[K]]
 }
 
-// place identifies a rule: a parent, and the position in its list.
-type place[K comparable] struct {
+// ruleID identifies a rule: a parent, and the position in its list.
+type ruleID[K comparable] struct {
 	key  K
 	rule int
 }
@@ -31,24 +31,24 @@ type place[K comparable] struct {
 // kind holds the rules about one kind of object. Each rule is filed once: by name, else by labels,
 // or by the namespace's labels if it selects no labels of the object.
 type kind[K comparable] struct {
-	names  map[named]places[K]
-	labels *mapper.Selectors[place[K]]
-	spaces *mapper.Selectors[place[K]]
+	names  map[named]ruleIDs[K]
+	labels *mapper.Selectors[ruleID[K]]
+	spaces *mapper.Selectors[ruleID[K]]
 	count  int // of rules
 	named  int // of the objects that they name
 }
 
-// places are the rules that name one object. As a rule few parents name it: then they are a list,
+// ruleIDs holds the rules that name one object. As a rule few parents name it: then they are a list,
 // because a map would take several times as much.
-type places[K comparable] struct {
-	few  []place[K] // up to maxFew; nil if there are more
-	many map[place[K]]struct{}
+type ruleIDs[K comparable] struct {
+	few  []ruleID[K] // up to maxFew; nil if there are more
+	many map[ruleID[K]]struct{}
 }
 
 const maxFew = 8
 
-// with returns the places with one more.
-func (p places[K]) with(at place[K]) places[K] {
+// with returns the IDs with one more.
+func (p ruleIDs[K]) with(at ruleID[K]) ruleIDs[K] {
 	switch {
 	case p.many != nil:
 		p.many[at] = struct{}{}
@@ -56,7 +56,7 @@ func (p places[K]) with(at place[K]) places[K] {
 	case len(p.few) < maxFew:
 		p.few = append(p.few, at)
 	default:
-		p.many = map[place[K]]struct{}{at: {}}
+		p.many = map[ruleID[K]]struct{}{at: {}}
 		for _, each := range p.few {
 			p.many[each] = struct{}{}
 		}
@@ -65,14 +65,14 @@ func (p places[K]) with(at place[K]) places[K] {
 	return p
 }
 
-// without returns the places without one.
-func (p places[K]) without(at place[K]) places[K] {
+// without returns the IDs without one.
+func (p ruleIDs[K]) without(at ruleID[K]) ruleIDs[K] {
 	delete(p.many, at)
-	p.few = slices.DeleteFunc(p.few, func(each place[K]) bool { return each == at })
+	p.few = slices.DeleteFunc(p.few, func(each ruleID[K]) bool { return each == at })
 	return p
 }
 
-func (p places[K]) empty() bool { return len(p.few)+len(p.many) == 0 }
+func (p ruleIDs[K]) empty() bool { return len(p.few)+len(p.many) == 0 }
 
 // named is the name of an object in one namespace, or in any if that is empty.
 type named struct{ namespace, name string }
@@ -80,7 +80,7 @@ type named struct{ namespace, name string }
 // newRuleIndex returns an empty index.
 func newRuleIndex[K comparable]() *ruleIndex[K] {
 	return &ruleIndex[K]{
-		rules: map[K][]rule{}, kinds: map[schema.GroupVersionKind]*kind[K]{}, spaces: mapper.NewSelectors[place[K]](),
+		rules: map[K][]rule{}, kinds: map[schema.GroupVersionKind]*kind[K]{}, spaces: mapper.NewSelectors[ruleID[K]](),
 	}
 }
 
@@ -89,7 +89,7 @@ func (x *ruleIndex[K]) Set(key K, rules []rule) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for i := range x.rules[key] {
-		x.remove(place[K]{key, i}, &x.rules[key][i])
+		x.remove(ruleID[K]{key, i}, &x.rules[key][i])
 	}
 	delete(x.rules, key)
 	if len(rules) == 0 {
@@ -97,17 +97,17 @@ func (x *ruleIndex[K]) Set(key K, rules []rule) {
 	}
 	x.rules[key] = rules
 	for i := range rules {
-		x.add(place[K]{key, i}, &rules[i])
+		x.add(ruleID[K]{key, i}, &rules[i])
 	}
 }
 
-func (x *ruleIndex[K]) add(at place[K], r *rule) {
+func (x *ruleIndex[K]) add(at ruleID[K], r *rule) {
 	k, ok := x.kinds[r.Resource.GVK]
 	if !ok {
 		k = &kind[K]{
-			names:  map[named]places[K]{},
-			labels: mapper.NewSelectors[place[K]](),
-			spaces: mapper.NewSelectors[place[K]](),
+			names:  map[named]ruleIDs[K]{},
+			labels: mapper.NewSelectors[ruleID[K]](),
+			spaces: mapper.NewSelectors[ruleID[K]](),
 		}
 		x.kinds[r.Resource.GVK] = k
 	}
@@ -129,7 +129,7 @@ func (x *ruleIndex[K]) add(at place[K], r *rule) {
 	}
 }
 
-func (x *ruleIndex[K]) remove(at place[K], r *rule) {
+func (x *ruleIndex[K]) remove(at ruleID[K], r *rule) {
 	k := x.kinds[r.Resource.GVK]
 	for _, name := range r.Names {
 		n := named{r.Namespace, name}
@@ -176,14 +176,14 @@ func (x *ruleIndex[K]) Match(o *object.Object, spaces spaceLabels) []K {
 	if o.Namespace() != "" {
 		candidates = append(candidates, k.spaces.Match("", spaces(o.Namespace()))...)
 	}
-	candidates = slices.DeleteFunc(candidates, func(at place[K]) bool {
+	candidates = slices.DeleteFunc(candidates, func(at ruleID[K]) bool {
 		return !x.rules[at.key][at.rule].matches(o, spaces)
 	})
 	return parentsOf(candidates)
 }
 
 // parentsOf returns the parents of rules, each once, in no order.
-func parentsOf[K comparable](rules []place[K]) []K {
+func parentsOf[K comparable](rules []ruleID[K]) []K {
 	parents := make([]K, 0, len(rules))
 	if len(rules) <= maxListed { // a list of few is searched sooner than a map is filled
 		for _, at := range rules {

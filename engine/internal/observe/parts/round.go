@@ -45,8 +45,8 @@ type round struct {
 	// change reports that the parent has changed, inTrace that the syncs belong to the trace of the
 	// parent's change, and departing that the parts are finalized.
 	change, inTrace, departing bool
-	// rest are the parts that were waiting when the round began and may still be.
-	rest []*part
+	// remaining holds the parts that were waiting when the round began and may still be.
+	remaining []*part
 	// deferredParts are the parts that were deferred and may still be.
 	deferredParts                           []*part
 	total, queued, synced, converged, again int
@@ -58,7 +58,7 @@ type round struct {
 // so that each is synced even if rounds replace each other; then in the order of their names. A
 // part with an undecided input takes part only if the parts are finalized.
 func newRound(began time.Time, parts map[string]*part, departing bool) round {
-	r := round{began: began, departing: departing, rest: make([]*part, 0, len(parts))}
+	r := round{began: began, departing: departing, remaining: make([]*part, 0, len(parts))}
 	for _, p := range parts {
 		switch p.progress {
 		case waiting, queued, begun:
@@ -74,13 +74,13 @@ func newRound(began time.Time, parts map[string]*part, departing bool) round {
 		case p.input != undecidedInput || departing:
 			p.progress = waiting
 			p.deferred = false
-			r.rest = append(r.rest, p)
+			r.remaining = append(r.remaining, p)
 		case p.deferred:
 			r.deferredParts = append(r.deferredParts, p)
 		}
 	}
-	r.total = len(r.rest)
-	slices.SortFunc(r.rest, func(a, b *part) int {
+	r.total = len(r.remaining)
+	slices.SortFunc(r.remaining, func(a, b *part) int {
 		return cmp.Or(cmp.Compare(b.leftOut, a.leftOut), strings.Compare(a.name, b.name))
 	})
 	return r
@@ -88,17 +88,17 @@ func newRound(began time.Time, parts map[string]*part, departing bool) round {
 
 // next returns the part to add to the queue; nil if the queue has enough or no part waits.
 func (r *round) next() *part {
-	for r.queued < maxQueued && len(r.rest) > 0 {
-		p := r.rest[0]
-		r.rest = r.rest[1:]
+	for r.queued < maxQueued && len(r.remaining) > 0 {
+		p := r.remaining[0]
+		r.remaining = r.remaining[1:]
 		if p.progress == waiting {
 			p.progress = queued
 			r.queued++
 			return p
 		}
 	}
-	if len(r.rest) == 0 {
-		r.rest = nil
+	if len(r.remaining) == 0 {
+		r.remaining = nil
 	}
 	return r.nextDeferred()
 }
@@ -123,7 +123,7 @@ func (r *round) nextDeferred() *part {
 }
 
 // beginning reports whether a part has not begun its first sync of the round.
-func (r *round) beginning() bool { return len(r.rest) > 0 || r.queued > 0 }
+func (r *round) beginning() bool { return len(r.remaining) > 0 || r.queued > 0 }
 
 // deferPart has a part synced again after the first syncs of the round. One that waits for its
 // first sync needs no other.
