@@ -56,10 +56,10 @@ func (c *circuitState) answered(by string) {
 	}
 }
 
-// rest drops what only a sync needs.
-func (c *circuitState) rest() {
+// compact drops what only a sync needs.
+func (c *circuitState) compact() {
 	if c.breaker != nil {
-		c.breaker.Rest()
+		c.breaker.Compact()
 	}
 }
 

@@ -152,8 +152,8 @@ func (s *states) isForgotten(state *keyState) bool {
 func (s *states) giveBack(state *keyState) {
 	s.mu.Lock()
 	if !state.forgotten {
-		state.previous.Rest()
-		state.circuit.rest()
+		state.previous.Compact()
+		state.circuit.compact()
 		s.uses.end(state)
 	}
 	total := s.uses.total

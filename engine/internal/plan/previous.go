@@ -16,15 +16,15 @@ import (
 // nothing. It is used by one sync at a time.
 type Previous struct {
 	scope    uint64  // the hash of the last answer's scope
-	children []Child // of the last answer, each with its item and scope until Rest
+	children []Child // of the last answer, each with its item and scope until Compact
 	bytes    int     // of the children
 	plan     previousPlan
 }
 
-// maxResting bounds the items that Rest drops, in bytes. The next answer's items are then compared
+// maxCompacted bounds the items that Compact drops, in bytes. The next answer's items are then compared
 // by their hashes, which costs more than the comparison of the addresses that a stream's unchanged
 // items have.
-const maxResting = 64 << 10
+const maxCompacted = 64 << 10
 
 // childBytes is the approximate size of a Child beside its JSON, placeBytes that of an entry of
 // previousPlan.at.
@@ -145,13 +145,13 @@ func (c *Child) readFrom(item json.RawMessage) bool {
 	return len(c.item) == len(item) && len(item) > 0 && (&c.item[0] == &item[0] || bytes.Equal(c.item, item))
 }
 
-// Rest drops what the next answer has again: the items and the scope of a few children. It is
+// Compact drops what the next answer has again: the items and the scope of a few children. It is
 // called when the sync has ended.
-func (r *Previous) Rest() {
+func (r *Previous) Compact() {
 	if p := &r.plan; len(p.children) > 0 && (len(r.children) == 0 || &p.children[0] != &r.children[0]) {
 		r.forgetPlan() // no plan can continue from it
 	}
-	if r.bytes > maxResting {
+	if r.bytes > maxCompacted {
 		return
 	}
 	r.bytes = childBytes * len(r.children)

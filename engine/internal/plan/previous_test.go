@@ -62,7 +62,7 @@ func TestOneCopyOfAnItem(t *testing.T) {
 func TestItemsAreDroppedAtRest(t *testing.T) {
 	in := podsIn()
 	first := answerOf(t, in, compactPod, spacedPod, managedPod)
-	in.Previous.Rest()
+	in.Previous.Compact()
 	for _, c := range first {
 		if c.item != nil {
 			t.Errorf("%s: the item is still held", c.Ref())
@@ -79,7 +79,7 @@ func TestItemsAreDroppedAtRest(t *testing.T) {
 	if diff := cmp.Diff(want, itemsOf(again)); diff != "" {
 		t.Errorf("items of an equal answer (-want +got):\n%s", diff)
 	}
-	in.Previous.Rest()
+	in.Previous.Compact()
 	const changed = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"b"},"spec":{"n":2}}`
 	other := answerOf(t, in, compactPod, changed, managedPod)
 	if diff := cmp.Diff([]string{compactPod, changed, managedPod}, itemsOf(other)); diff != "" {
@@ -94,13 +94,13 @@ func TestItemsAreDroppedAtRest(t *testing.T) {
 func TestLargeAnswersStay(t *testing.T) {
 	in := podsIn()
 	large, err := json.Marshal(map[string]any{
-		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "a"}, "spec": string(make([]byte, maxResting)),
+		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "a"}, "spec": string(make([]byte, maxCompacted)),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	children := answerOf(t, in, string(large))
-	in.Previous.Rest()
+	in.Previous.Compact()
 	if children[0].item == nil {
 		t.Error("the item was dropped")
 	}

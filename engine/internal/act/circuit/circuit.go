@@ -212,8 +212,8 @@ func (b *Breaker) coldest(s Config, now time.Time) (coldest int) {
 	return coldest
 }
 
-// Rest drops the causes of the sync, which has ended.
-func (b *Breaker) Rest() { b.causes = nil }
+// Compact drops the causes of the sync, which has ended.
+func (b *Breaker) Compact() { b.causes = nil }
 
 // Quiet ends a successful sync without a rewrite: it closes a circuit in trial. It reports whether
 // the Breaker has no state left, so that it may be dropped.
