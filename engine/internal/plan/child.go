@@ -22,7 +22,7 @@ type Child struct {
 	order *childOrder
 	// scope is nil between syncs.
 	scope *Scope
-	// item is the item of the answer, and itemHash its hash. Previous.Rest drops the item; it is
+	// item is the item of the answer, and itemHash its hash. Previous.Compact drops the item; it is
 	// here again when an answer has an equal one.
 	item     json.RawMessage
 	itemHash uint64

@@ -25,9 +25,9 @@ type ConvergedAt struct {
 	Desired uint64
 	// Version is the observed object's at which there was nothing to do (VersionOf).
 	Version uint64
-	// IgnoredDiff is the hash of the differences that remained after a write of Desired, because the
-	// server drops or changes values. While nothing but these differs, there is nothing to do. It is
-	// 0 if the server kept every value.
+	// IgnoredDiff is the hash of the differences that remained after a write of Desired, because
+	// the server drops or changes values. While nothing but these differs, there is nothing to do.
+	// It is 0 if the server kept every value.
 	IgnoredDiff uint64
 	// HeldBack names the fields that the hook wants changed and that OnDelete holds back; empty if
 	// there are none.

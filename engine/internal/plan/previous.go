@@ -21,9 +21,9 @@ type Previous struct {
 	plan     previousPlan
 }
 
-// maxCompacted bounds the items that Compact drops, in bytes. The next answer's items are then compared
-// by their hashes, which costs more than the comparison of the addresses that a stream's unchanged
-// items have.
+// maxCompacted bounds the items that Compact drops, in bytes. The next answer's items are then
+// compared by their hashes, which costs more than the comparison of the addresses that a stream's
+// unchanged items have.
 const maxCompacted = 64 << 10
 
 // childBytes is the approximate size of a Child beside its JSON, placeBytes that of an entry of

@@ -72,8 +72,8 @@ func (s *Supervisor) awaitCRDs(ctx context.Context) bool {
 }
 
 // awaitedKinds holds the optional declaring resources that could not be watched at the start, each
-// with its handle; nil as long as it still cannot be watched. The zero value is empty. It is safe for
-// concurrent use.
+// with its handle; nil as long as it still cannot be watched. The zero value is empty. It is safe
+// for concurrent use.
 type awaitedKinds struct {
 	mu      sync.Mutex // guards handles
 	handles map[object.Resource]*cache.Handle

@@ -28,8 +28,8 @@ const (
 
 // Config configure all Breakers of a process.
 type Config struct {
-	// Limit is the number of rewrites of one field that are allowed in a minute, also in one burst; 0
-	// turns the circuit off.
+	// Limit is the number of rewrites of one field that are allowed in a minute, also in one burst;
+	// 0 turns the circuit off.
 	Limit int
 	// Pause is how long an open circuit stays open before one sync may try again.
 	Pause time.Duration
@@ -76,7 +76,8 @@ type Breaker struct {
 // counters count the rewrites of one field.
 type counters struct {
 	field Field
-	// all counts every rewrite, driven only those without a change of another object as their cause.
+	// all counts every rewrite, driven only those without a change of another object as their
+	// cause.
 	all, driven bucket
 }
 

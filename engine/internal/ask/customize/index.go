@@ -38,8 +38,8 @@ type kind[K comparable] struct {
 	named  int // of the objects that they name
 }
 
-// ruleIDs holds the rules that name one object. As a rule few parents name it: then they are a list,
-// because a map would take several times as much.
+// ruleIDs holds the rules that name one object. As a rule few parents name it: then they are a
+// list, because a map would take several times as much.
 type ruleIDs[K comparable] struct {
 	few  []ruleID[K] // up to maxFew; nil if there are more
 	many map[ruleID[K]]struct{}
