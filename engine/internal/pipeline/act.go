@@ -87,7 +87,7 @@ func joined(faults []error) error {
 // write carries out actions. Every write of a sync except that of the status goes through it, so
 // that none passes an open circuit.
 func (r *run) write(ctx context.Context, actions []plan.Action) ([]act.Outcome, error) {
-	values := func(f circuit.Field) diff { return r.actionDiff(f, actions) }
+	values := func(f circuit.Field) diff { return actionDiff(f, actions, r.parent, r.children) }
 	if err := r.checkCircuit(ctx, rewrites(actions), values); err != nil {
 		return nil, err
 	}

@@ -31,26 +31,25 @@ func questionAbout(parent *object.Object) lastQuestion {
 	}
 }
 
-// isAsked reports whether the causes of the sync are events that the last question contained
+// hasAskedAll reports whether the causes of a sync are events that the last question contained
 // already: they arrived after the view had shown them to that sync. Nothing has changed since for
 // the hook, so that it need not be asked again.
-func (r *run) isAsked() bool {
-	i := r.item
-	if !r.state.asked.answered || i.Attempt > 0 || i.Count == 0 || i.Count > len(i.Causes) {
+func (s *parentState) hasAskedAll(item queue.Item[hook.Key]) bool {
+	if !s.asked.answered || item.Attempt > 0 || item.Count == 0 || item.Count > len(item.Causes) {
 		return false
 	}
-	return !slices.ContainsFunc(i.Causes, func(c queue.Cause) bool { return !r.hasAsked(c) })
+	return !slices.ContainsFunc(item.Causes, func(c queue.Cause) bool { return !s.hasAsked(item.Key.Parent, c) })
 }
 
 // hasAsked reports whether the last question contained the object of an event in its version.
-func (r *run) hasAsked(c queue.Cause) bool {
+func (s *parentState) hasAsked(parent object.Ref, c queue.Cause) bool {
 	switch {
 	case c.Deleted || c.ResourceVersion == "":
 		return false
 	case c.Kind == queue.CauseObject:
-		return c.Ref == r.item.Key.Parent && plan.VersionOf(c.ResourceVersion) == r.state.asked.version
+		return c.Ref == parent && plan.VersionOf(c.ResourceVersion) == s.asked.version
 	case c.Kind == queue.CauseChild:
-		return r.state.owned.Has(c.Ref, c.ResourceVersion)
+		return s.owned.Has(c.Ref, c.ResourceVersion)
 	}
 	return false
 }
@@ -61,54 +60,54 @@ func (r *run) setChanged(questions []*hook.Question) {
 	if len(questions) == 0 {
 		return
 	}
-	r.tally.changed = r.changed(questions[0])
+	r.tally.changed = r.state.asked.changed(r.item, questions[0])
 	for _, q := range questions {
 		q.Changed = r.tally.changed
 	}
 	r.state.asked = questionAbout(questions[0].Parent)
 }
 
-// changed returns the input of a question that has changed since the previous one.
-func (r *run) changed(q *hook.Question) hook.Changed {
-	last := r.state.asked
+// changed returns the input of a question that has changed since the last one. The item has the
+// causes of the sync.
+func (last lastQuestion) changed(item queue.Item[hook.Key], q *hook.Question) hook.Changed {
 	now := questionAbout(q.Parent)
 	sameBut := last.generation == now.generation && now.generation != 0 && last.metadata == now.metadata
 	switch {
-	case !last.asked && r.item.Caused(queue.CauseInitial):
+	case !last.asked && item.Caused(queue.CauseInitial):
 		return hook.ChangedStart
 	case !last.asked:
 		return hook.ChangedFirst
 	case last.version != now.version && !sameBut:
 		return hook.ChangedParent
 	}
-	if object := r.changedObject(q); object != "" {
+	if object := changedObject(item, q); object != "" {
 		return object
 	}
 	if last.version != now.version {
 		return hook.ChangedStatus
 	}
-	return r.unchanged()
+	return unchanged(item)
 }
 
 // changedObject returns the input that is an object beside the parent; empty for none.
-func (r *run) changedObject(q *hook.Question) hook.Changed {
+func changedObject(item queue.Item[hook.Key], q *hook.Question) hook.Changed {
 	isChild := func(c queue.Cause) bool {
 		return slices.ContainsFunc(q.Children, func(g hook.Group) bool { return g.Resource.GVK == c.Ref.GVK })
 	}
 	var related, input, child bool
-	for _, c := range r.item.Causes {
+	for _, c := range item.Causes {
 		related = related || c.Kind == queue.CauseRelated && c.Ref.Name != ""
-		input = input || c.Kind == queue.CauseChild && r.isPart() && !isChild(c)
+		input = input || c.Kind == queue.CauseChild && item.Key.Part != "" && !isChild(c)
 		child = child || c.Kind == queue.CauseChild
 	}
 	switch {
 	case related:
 		return hook.ChangedRelated
-	case r.item.Caused(queue.CauseRelated):
+	case item.Caused(queue.CauseRelated):
 		return hook.ChangedCustomize
 	case input:
 		return hook.ChangedInput
-	case child || r.item.Caused(queue.CauseChild):
+	case child || item.Caused(queue.CauseChild):
 		return hook.ChangedChild
 	}
 	return ""
@@ -125,9 +124,9 @@ var causeOf = []struct {
 }
 
 // unchanged returns the reason of a question with the same objects as before.
-func (r *run) unchanged() hook.Changed {
+func unchanged(item queue.Item[hook.Key]) hook.Changed {
 	for _, c := range causeOf {
-		if r.item.Caused(c.kind) {
+		if item.Caused(c.kind) {
 			return c.changed
 		}
 	}

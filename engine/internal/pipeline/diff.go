@@ -5,6 +5,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/internal/act/circuit"
 	"github.com/hookloop/hookloop/engine/internal/plan"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -39,8 +40,9 @@ func (d *diff) values(kind schema.GroupVersionKind) string {
 	return "observed " + before + ", desired " + after
 }
 
-// actionDiff returns the values at a field that one of the actions rewrites.
-func (r *run) actionDiff(f circuit.Field, actions []plan.Action) diff {
+// actionDiff returns the values at a field that one of the actions rewrites. The parent and the
+// children are the observed ones.
+func actionDiff(f circuit.Field, actions []plan.Action, parent *object.Object, children view.Set) diff {
 	d := diff{Difference: plan.Difference{Path: f.Path}, unknown: true}
 	i := slices.IndexFunc(actions, func(a plan.Action) bool { return a.Ref == f.Ref })
 	if i < 0 {
@@ -49,10 +51,10 @@ func (r *run) actionDiff(f circuit.Field, actions []plan.Action) diff {
 	a := actions[i]
 	d.resource = a.Resource
 	if a.Verb == plan.PatchMetadata {
-		d.Before, d.After, d.unknown = r.metadataDiff(a, f.Path)
+		d.Before, d.After, d.unknown = metadataDiff(parent, a, f.Path)
 		return d
 	}
-	present := r.children.Get(f.Ref)
+	present := children.Get(f.Ref)
 	if present == nil || a.Body == nil {
 		return d
 	}
@@ -64,14 +66,14 @@ func (r *run) actionDiff(f circuit.Field, actions []plan.Action) diff {
 	return d
 }
 
-// metadataDiff returns the values of a label or an annotation.
-func (r *run) metadataDiff(a plan.Action, path string) (before, after any, unknown bool) {
+// metadataDiff returns the values of a label or an annotation of the parent.
+func metadataDiff(parent *object.Object, a plan.Action, path string) (before, after any, unknown bool) {
 	for prefix, set := range map[string]struct {
 		present map[string]string
 		patch   map[string]*string
 	}{
-		"metadata.labels.":      {r.parent.Labels(), a.Labels},
-		"metadata.annotations.": {r.parent.Annotations(), a.Annotations},
+		"metadata.labels.":      {parent.Labels(), a.Labels},
+		"metadata.annotations.": {parent.Annotations(), a.Annotations},
 	} {
 		for key, value := range set.patch {
 			if prefix+key != path {

@@ -101,19 +101,19 @@ func (r *run) isReported(reason string, err error) bool {
 
 // setReported notes that the parent's condition reports a fault.
 func (r *run) setReported(reason string, err error) {
-	r.state.fault.key, r.state.fault.generation = faultKey(reason, err), report.Generation(r.resource, r.parent)
+	r.state.fault.key = faultKey(reason, err)
+	r.state.fault.generation = report.Generation(r.resource, r.parent)
 }
 
-// isOwnCondition reports whether the only cause of this sync is the condition that the last one
+// isOnlyCause reports whether the only cause of a sync is the condition that the last one
 // wrote to report a fault. It must not cut the backoff short. A hook's own status is a cause,
 // because a hook may continue from it.
-func (r *run) isOwnCondition() bool {
-	version := r.state.fault.resourceVersion
-	if version == "" || r.item.Count != 1 {
+func (f reportedFault) isOnlyCause(item queue.Item[hook.Key]) bool {
+	if f.resourceVersion == "" || item.Count != 1 {
 		return false
 	}
-	cause := r.item.Causes[0]
-	return cause.Kind == queue.CauseObject && cause.Ref == r.item.Key.Parent && cause.ResourceVersion == version
+	cause := item.Causes[0]
+	return cause.Kind == queue.CauseObject && cause.Ref == item.Key.Parent && cause.ResourceVersion == f.resourceVersion
 }
 
 // faultCondition returns the condition that reports a fault.

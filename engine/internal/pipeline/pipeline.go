@@ -54,13 +54,13 @@ func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (lo
 	started := p.Clock.Now()
 	held := p.states.hold(item.Key)
 	defer p.states.giveBack(held)
-	run := &run{Pipeline: p, item: item, resource: p.resource(item.Key), state: &held.parentState}
-	if run.isOwnCondition() || run.isAsked() {
+	if held.fault.isOnlyCause(item) || held.hasAskedAll(item) {
 		p.Recorder.Synced(p.Name, Outcome{
 			Key: item.Key, Waited: item.Waited, Result: "echo", OpenCircuits: p.states.openCircuits(),
 		})
 		return loop.Result{Skipped: true}, nil
 	}
+	run := &run{Pipeline: p, item: item, resource: p.resource(item.Key), state: &held.parentState}
 	err := run.find()
 	ctx = run.begin(ctx)
 	if err == nil {
