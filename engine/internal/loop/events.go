@@ -65,7 +65,7 @@ func (c *Loop[K]) handleSecondary(ctx context.Context, s secondary[K], e cache.E
 			switch {
 			case !e.Initial:
 				c.queue.Add(key, queue.Child, c.cause(queue.CauseChild, e))
-			case c.settings.MapInitial:
+			case c.config.MapInitial:
 				c.queue.Add(key, queue.Resync, c.cause(queue.CauseInitial, e))
 			}
 		}
@@ -84,6 +84,6 @@ func (c *Loop[K]) cause(kind queue.CauseKind, e cache.Event) queue.Cause {
 	o := subject(e)
 	return queue.Cause{
 		Kind: kind, Ref: o.Ref(), ResourceVersion: o.ResourceVersion(), Deleted: e.New == nil,
-		At: c.settings.Clock.Now(), TraceParent: o.Annotations()[TraceParentAnnotation],
+		At: c.config.Clock.Now(), TraceParent: o.Annotations()[TraceParentAnnotation],
 	}
 }

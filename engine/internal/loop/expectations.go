@@ -109,7 +109,7 @@ func (c *Loop[K]) showsWrites(ctx context.Context, item queue.Item[K]) (queue.It
 	if a == nil || !caused && a.since.IsZero() {
 		return item, caused
 	}
-	now := c.settings.Clock.Now()
+	now := c.config.Clock.Now()
 	met := a.writes.Met(c.Reader())
 	if !a.since.IsZero() {
 		a.poll.Stop()
@@ -131,7 +131,7 @@ func (c *Loop[K]) showsWrites(ctx context.Context, item queue.Item[K]) (queue.It
 	}
 	a.item = item
 	cause := queue.Cause{Kind: causePoll, At: now.Add(expectationPoll)}
-	a.poll = afterFunc(c.settings.Clock, expectationPoll, func() {
+	a.poll = afterFunc(c.config.Clock, expectationPoll, func() {
 		go c.queue.Add(item.Key, item.Priority, cause) // a clock of a test holds its lock meanwhile
 	})
 	return item, false

@@ -31,7 +31,7 @@ func (c *Loop[K]) Busy() int { return c.queue.Unfinished() + c.expected.postpone
 
 // await returns when the gate lets a worker take a key. done must be called when it is processed.
 func (c *Loop[K]) await(ctx context.Context) (done func(), ok bool) {
-	g := c.settings.Gate
+	g := c.config.Gate
 	if g == nil {
 		return func() {}, true
 	}

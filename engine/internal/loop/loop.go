@@ -116,7 +116,7 @@ type Runtime[K comparable] interface {
 // after that. A Loop never gives the same key to two workers.
 type Loop[K comparable] struct {
 	name       string
-	settings   Config
+	config     Config
 	queue      *queue.Queue[K]
 	primary    []primary[K]
 	secondary  []secondary[K]
@@ -156,7 +156,7 @@ func New[K comparable](name string, s Config) *Loop[K] {
 		s.MetricsName = name
 	}
 	return &Loop[K]{
-		name: name, settings: s,
+		name: name, config: s,
 		queue: queue.New[K](queue.Config{
 			Name: s.MetricsName, Clock: s.Clock, Metrics: s.Metrics, MaxBackoff: s.MaxBackoff, Ordered: s.Gate != nil,
 		}),
@@ -193,14 +193,14 @@ func (c *Loop[K]) Reconcile(r Reconciler[K]) { c.reconciler = r }
 // Enqueue adds a key to the queue. A cause without a time gets the current one.
 func (c *Loop[K]) Enqueue(key K, p queue.Priority, cause queue.Cause) {
 	if cause.At.IsZero() {
-		cause.At = c.settings.Clock.Now()
+		cause.At = c.config.Clock.Now()
 	}
 	c.queue.Add(key, p, cause)
 }
 
 // EnqueueAfter adds a key to the queue after a time.
 func (c *Loop[K]) EnqueueAfter(key K, after time.Duration, p queue.Priority, kind queue.CauseKind) {
-	c.queue.AddAfter(key, after, p, queue.Cause{Kind: kind, At: c.settings.Clock.Now().Add(after)})
+	c.queue.AddAfter(key, after, p, queue.Cause{Kind: kind, At: c.config.Clock.Now().Add(after)})
 }
 
 // Run fills the caches, then reconciles until ctx is done; then it takes no further key, waits for
@@ -225,8 +225,8 @@ func (c *Loop[K]) Run(ctx context.Context) error {
 	for _, cancel := range c.subscribe(ctx, handles) {
 		defer cancel()
 	}
-	if c.settings.Gate != nil {
-		defer c.settings.Gate.Begin(c.name, c)()
+	if c.config.Gate != nil {
+		defer c.config.Gate.Begin(c.name, c)()
 	}
 	c.work(ctx)
 	return nil
@@ -254,7 +254,7 @@ func (c *Loop[K]) Resources() []object.Resource {
 func (c *Loop[K]) acquire(ctx context.Context) (cache.Held, error) {
 	handles := cache.Held{}
 	for _, r := range c.Resources() {
-		h, err := c.settings.Cache.Acquire(ctx, r)
+		h, err := c.config.Cache.Acquire(ctx, r)
 		if err != nil {
 			return handles, err
 		}

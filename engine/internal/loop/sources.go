@@ -29,7 +29,7 @@ func (c *Loop[K]) source(ctx context.Context, s Source[K]) {
 			return
 		}
 		klog.FromContext(ctx).Error(err, "source has ended and is started again")
-		if !sleep.For(ctx.Done(), c.settings.Clock, sourceBackoff) {
+		if !sleep.For(ctx.Done(), c.config.Clock, sourceBackoff) {
 			return
 		}
 	}
@@ -42,7 +42,7 @@ func (c *Loop[K]) runSource(ctx context.Context, s Source[K]) (err error) {
 
 // measure keeps the metrics of keys in work current.
 func (c *Loop[K]) measure(ctx context.Context) {
-	for sleep.For(ctx.Done(), c.settings.Clock, measurePeriod) {
+	for sleep.For(ctx.Done(), c.config.Clock, measurePeriod) {
 		c.queue.Measure()
 	}
 }
@@ -50,7 +50,7 @@ func (c *Loop[K]) measure(ctx context.Context) {
 // resync enqueues every object of the primary types once in each period, spread over a quarter of
 // it, so that no burst of reconciles delays an event.
 func (c *Loop[K]) resync(ctx context.Context) {
-	for sleep.For(ctx.Done(), c.settings.Clock, c.settings.ResyncPeriod) {
+	for sleep.For(ctx.Done(), c.config.Clock, c.config.ResyncPeriod) {
 		for _, p := range c.primary {
 			if err := c.resyncAll(p); err != nil { // events and the next resync enqueue them
 				klog.FromContext(ctx).Error(err, "resync is left out")
@@ -66,9 +66,9 @@ func (c *Loop[K]) resyncAll(p primary[K]) error {
 		return err
 	}
 	for o := range objects {
-		wait := rand.N(c.settings.ResyncPeriod/4 + 1) //nolint:gosec // jitter needs no secret
+		wait := rand.N(c.config.ResyncPeriod/4 + 1) //nolint:gosec // jitter needs no secret
 		c.queue.AddAfter(p.key(o.Ref()), wait, queue.Resync,
-			queue.Cause{Kind: queue.CauseResync, At: c.settings.Clock.Now()})
+			queue.Cause{Kind: queue.CauseResync, At: c.config.Clock.Now()})
 	}
 	return nil
 }

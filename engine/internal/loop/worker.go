@@ -21,17 +21,17 @@ func (c *Loop[K]) work(ctx context.Context) {
 	drainCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	worker := func() { start("queue → reconcile", func(ctx context.Context) { c.worker(ctx, drainCtx) }) }
-	c.slots = newSlots(c.settings.Workers, c.settings.Waits, worker)
-	for range c.settings.Workers {
+	c.slots = newSlots(c.config.Workers, c.config.Waits, worker)
+	for range c.config.Workers {
 		worker()
 	}
 	for _, s := range c.sources {
 		start("source → queue", func(ctx context.Context) { c.source(ctx, s) })
 	}
-	if c.settings.ResyncPeriod > 0 {
+	if c.config.ResyncPeriod > 0 {
 		start("resync → queue", c.resync)
 	}
-	if c.settings.Metrics != nil {
+	if c.config.Metrics != nil {
 		start("queue → metrics", c.measure)
 	}
 	<-ctx.Done()
@@ -49,7 +49,7 @@ func (c *Loop[K]) drain(ctx context.Context, wait *sync.WaitGroup, cancel contex
 		wait.Wait()
 		close(done)
 	}()
-	timer := c.settings.Clock.NewTimer(c.settings.GracePeriod)
+	timer := c.config.Clock.NewTimer(c.config.GracePeriod)
 	defer timer.Stop()
 	select {
 	case <-done:
@@ -65,7 +65,7 @@ func (c *Loop[K]) drain(ctx context.Context, wait *sync.WaitGroup, cancel contex
 func (c *Loop[K]) worker(ctx, drainCtx context.Context) {
 	idle := &idleWorker{callOff: func() {}}
 	defer func() { idle.callOff() }()
-	held := &slot{slots: c.slots, clock: c.settings.Clock}
+	held := &slot{slots: c.slots, clock: c.config.Clock}
 	drainCtx = withSlot(drainCtx, held)
 	for ctx.Err() == nil {
 		c.turn(ctx, drainCtx, idle)
@@ -106,7 +106,7 @@ func (c *Loop[K]) process(ctx context.Context, item queue.Item[K]) {
 	result, err := c.reconcileExpecting(ctx, item)
 	if err != nil {
 		c.unreadable(item.Key, err)
-		c.queue.Retry(item.Key, queue.Cause{Kind: queue.CauseRetry, At: c.settings.Clock.Now()})
+		c.queue.Retry(item.Key, queue.Cause{Kind: queue.CauseRetry, At: c.config.Clock.Now()})
 		return
 	}
 	if !result.Skipped {

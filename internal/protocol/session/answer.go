@@ -60,7 +60,7 @@ func (e *Engine[O]) Receive(m *streamv1.HookMessage) (EngineReceived, error) {
 const memoryFactor = 4
 
 func (e *Engine[O]) limits() decode.Limits {
-	return decode.Limits{Memory: memoryFactor * e.settings.MessageBytes}
+	return decode.Limits{Memory: memoryFactor * e.config.MessageBytes}
 }
 
 // build decodes a message from its fragments, if the Reserver grants the memory.
@@ -70,14 +70,14 @@ func (e *Engine[O]) build(data []byte, m *streamv1.HookMessage) (release func(),
 		return nil, protocolError("the fragments are no message: %v", err)
 	}
 	reserved := int64(size) //nolint:gosec // within the limits
-	if err := e.settings.Reserver.TryAcquire(reserved); err != nil {
+	if err := e.config.Reserver.TryAcquire(reserved); err != nil {
 		return nil, err
 	}
 	if err := decode.Unmarshal(data, m, e.limits()); err != nil {
-		e.settings.Reserver.Release(reserved)
+		e.config.Reserver.Release(reserved)
 		return nil, protocolError("the fragments are no message: %v", err)
 	}
-	return func() { e.settings.Reserver.Release(reserved) }, nil
+	return func() { e.config.Reserver.Release(reserved) }, nil
 }
 
 // greeted opens the session.
@@ -90,7 +90,7 @@ func (e *Engine[O]) greeted(w *streamv1.Welcome) (EngineReceived, error) {
 			w.GetVersion(), Version)
 	}
 	e.phase, e.window, e.accepts = open, w.GetWindow(), w.GetMaxMessageBytes()
-	e.common = common(e.settings.Capabilities, w.GetCapabilities())
+	e.common = common(e.config.Capabilities, w.GetCapabilities())
 	if e.common.has(resume) {
 		e.resume(w.GetSubjects())
 	} else {
@@ -177,7 +177,7 @@ func (e *Engine[O]) refused(a *call[O], s *statuspb.Status, size uint64) {
 		return
 	}
 	memory := statusMemory(s)
-	if err := e.settings.Reserver.TryAcquire(memory); err != nil {
+	if err := e.config.Reserver.TryAcquire(memory); err != nil {
 		e.finish(a, Outcome{Exhausted: err, Got: size})
 		return
 	}
@@ -217,13 +217,13 @@ func (e *Engine[O]) desired(a *call[O], d *streamv1.Desired, size uint64) {
 		e.finish(a, Outcome{Fault: err, Got: size})
 		return
 	}
-	if err := e.settings.Reserver.TryAcquire(memory); err != nil {
+	if err := e.config.Reserver.TryAcquire(memory); err != nil {
 		e.finish(a, Outcome{Exhausted: err, Got: size})
 		return
 	}
-	list, err := patch(a.before, d, e.settings.MessageBytes)
+	list, err := patch(a.before, d, e.config.MessageBytes)
 	if err != nil {
-		e.settings.Reserver.Release(memory)
+		e.config.Reserver.Release(memory)
 	}
 	if errors.Is(err, errLarge) { // a second call would get the same answer
 		e.finish(a, Outcome{Fault: err, Got: size})
@@ -235,7 +235,7 @@ func (e *Engine[O]) desired(a *call[O], d *streamv1.Desired, size uint64) {
 		return
 	}
 	if err := m.assemble(response, d.GetEnvelope(), list); err != nil {
-		e.settings.Reserver.Release(memory)
+		e.config.Reserver.Release(memory)
 		e.finish(a, Outcome{Fault: err, Got: size})
 		return
 	}
@@ -269,7 +269,7 @@ func (e *Engine[O]) estimate(response proto.Message, d *streamv1.Desired) (int64
 			return 0, fmt.Errorf("the answer takes more than %d bytes of memory", e.limits().Memory)
 		}
 	}
-	return int64(all + min(kept, e.settings.MessageBytes)), nil //nolint:gosec // within the limits
+	return int64(all + min(kept, e.config.MessageBytes)), nil //nolint:gosec // within the limits
 }
 
 // sizeOf estimates the memory of a message. An error is a *decode.LimitError.

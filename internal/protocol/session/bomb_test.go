@@ -36,8 +36,8 @@ func bombed(t *testing.T, limit int64) (*Engine[*thing], *ledger) {
 	t.Helper()
 	e, h := direct(t, HookConfig{})
 	l := &ledger{limit: limit}
-	e.settings.Reserver = l
-	e.settings.MessageBytes = 1 << 20
+	e.config.Reserver = l
+	e.config.MessageBytes = 1 << 20
 	e.Ask(crowd(1).question("s"))
 	for _, m := range e.Outbox() {
 		if _, err := h.Receive(m); err != nil {
@@ -118,7 +118,7 @@ func TestARefusalReservesMemory(t *testing.T) {
 func TestFragmentsReserveMemory(t *testing.T) {
 	e, h := direct(t, HookConfig{})
 	l := &ledger{limit: 16 << 20}
-	e.settings.Reserver = l
+	e.config.Reserver = l
 	h.Trigger(&streamv1.Trigger{LabelSelector: strings.Repeat("a", 3<<20)})
 	fragments := h.Outbox()
 	before := e.Bytes()
@@ -166,7 +166,7 @@ func welcomeOf(subjects int, name func(int) string) []*streamv1.HookMessage {
 // connected returns an engine with a stream, after the hook's Welcome. Its Hello is sent.
 func connected(t *testing.T, welcome []*streamv1.HookMessage) *Engine[*thing] {
 	t.Helper()
-	e := NewEngine(EngineSettings[*thing]{SessionID: "a", Encode: encodeThing})
+	e := NewEngine(EngineConfig[*thing]{SessionID: "a", Encode: encodeThing})
 	e.Connect()
 	for len(e.Outbox()) > 0 { // the last one means that all is sent
 	}

@@ -17,7 +17,7 @@ func without(feature streamv1.Capability) []streamv1.Capability {
 // pair opens a session between two sides with some capabilities.
 func pair(t *testing.T, engine, hook []streamv1.Capability) (*Engine[*thing], *Hook, *State) {
 	t.Helper()
-	e := NewEngine(EngineSettings[*thing]{SessionID: "s", Encode: encodeThing, Capabilities: engine})
+	e := NewEngine(EngineConfig[*thing]{SessionID: "s", Encode: encodeThing, Capabilities: engine})
 	memory := NewState(0)
 	h := NewHook(HookConfig{Capabilities: hook, State: func(string) *State { return memory }})
 	e.Connect()
@@ -112,7 +112,7 @@ func TestAFeatureIsUsedOnlyIfBothSidesHaveIt(t *testing.T) {
 
 // TestBothSidesStateTheirCapabilities in their first messages.
 func TestBothSidesStateTheirCapabilities(t *testing.T) {
-	e := NewEngine(EngineSettings[*thing]{SessionID: "s", Encode: encodeThing})
+	e := NewEngine(EngineConfig[*thing]{SessionID: "s", Encode: encodeThing})
 	e.Connect()
 	hello := e.Outbox()[0]
 	if got := hello.GetHello().GetCapabilities(); !slices.Equal(got, allCapabilities) {

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// EngineSettings configure the engine's side.
-type EngineSettings[O Observed] struct {
+// EngineConfig configures the engine's side.
+type EngineConfig[O Observed] struct {
 	// SessionID is the random name of the session.
 	SessionID string
 	// Build names the engine's build.
@@ -59,7 +59,7 @@ type Counts struct {
 
 // Engine is the engine's side of a session. It outlives streams; Connect starts each.
 type Engine[O Observed] struct {
-	settings   EngineSettings[O]
+	config   EngineConfig[O]
 	peer       *peerState[O]
 	counts     Counts
 	lastCallID uint64
@@ -128,7 +128,7 @@ type call[O Observed] struct {
 }
 
 // NewEngine returns a session without a stream.
-func NewEngine[O Observed](s EngineSettings[O]) *Engine[O] {
+func NewEngine[O Observed](s EngineConfig[O]) *Engine[O] {
 	s.MessageBytes = cmp.Or(s.MessageBytes, DefaultMessageBytes)
 	if s.Capabilities == nil {
 		s.Capabilities = allCapabilities
@@ -136,7 +136,7 @@ func NewEngine[O Observed](s EngineSettings[O]) *Engine[O] {
 	if s.Reserver == nil {
 		s.Reserver = unlimited{}
 	}
-	return &Engine[O]{settings: s, peer: newPeerState(s.Encode, cmp.Or(s.StateBytes, DefaultStateBytes))}
+	return &Engine[O]{config: s, peer: newPeerState(s.Encode, cmp.Or(s.StateBytes, DefaultStateBytes))}
 }
 
 // Bytes returns the approximate memory of the session: the peer state, an incomplete message, and
@@ -160,14 +160,14 @@ func (e *Engine[O]) Counts() Counts { return e.counts }
 
 // Connect starts a stream. The caller must have called Disconnect for the previous one.
 func (e *Engine[O]) Connect() {
-	e.stream = stream[O]{phase: greeting, calls: map[uint64]*call[O]{}, in: assembler{limit: e.settings.MessageBytes}}
+	e.stream = stream[O]{phase: greeting, calls: map[uint64]*call[O]{}, in: assembler{limit: e.config.MessageBytes}}
 	e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_Hello{Hello: &streamv1.Hello{
 		Versions:        []uint32{Version},
-		SessionId:       e.settings.SessionID,
-		BuildId:         e.settings.Build,
-		Capabilities:    e.settings.Capabilities,
-		MaxMessageBytes: e.settings.MessageBytes,
-		Features:        e.settings.Features,
+		SessionId:       e.config.SessionID,
+		BuildId:         e.config.Build,
+		Capabilities:    e.config.Capabilities,
+		MaxMessageBytes: e.config.MessageBytes,
+		Features:        e.config.Features,
 	}}})
 }
 
@@ -433,7 +433,7 @@ func (e *Engine[O]) end(a *call[O]) {
 // finish records the outcome of a question, unless it was cancelled.
 func (e *Engine[O]) finish(a *call[O], o Outcome) {
 	if a.cancelled {
-		e.settings.Reserver.Release(o.Reserved)
+		e.config.Reserver.Release(o.Reserved)
 		return
 	}
 	o.CallID = a.callID

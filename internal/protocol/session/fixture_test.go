@@ -151,7 +151,7 @@ func newFixture(t testing.TB, seed uint64, faults float64) *fixture {
 	// Two in three runs lack some capabilities, on either side.
 	w.hookHas, w.engineHas = w.features(seed%3 != 0), w.features(seed%3 == 2)
 	w.capabilitiesChange = seed%5 > 2
-	w.engine = NewEngine(EngineSettings[*thing]{
+	w.engine = NewEngine(EngineConfig[*thing]{
 		SessionID: "s", Encode: encodeThing, StateBytes: engineBytes, Capabilities: w.engineHas,
 	})
 	w.reconnect()
@@ -208,7 +208,7 @@ func (w *fixture) reconnect() {
 	w.work = nil
 	if w.capabilitiesChange && w.random.IntN(2) == 0 {
 		w.hookHas, w.engineHas = w.features(w.random.IntN(2) == 0), w.features(w.random.IntN(2) == 0)
-		w.engine.settings.Capabilities = w.engineHas
+		w.engine.config.Capabilities = w.engineHas
 	}
 	w.hook = NewHook(HookConfig{Calls: 3, Capabilities: w.hookHas, State: func(id string) *State {
 		if w.memories[id] == nil {

@@ -69,7 +69,7 @@ func FuzzHookMessages(f *testing.F) {
 	f.Add(seedBytes(welcome, answer(1, desired), answer(2, again)))
 	f.Add(seedBytes(welcome, nack, answer(2, desired)))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		e := NewEngine(EngineSettings[*thing]{SessionID: "s", Encode: encodeThing})
+		e := NewEngine(EngineConfig[*thing]{SessionID: "s", Encode: encodeThing})
 		e.Connect()
 		s := crowd(2)
 		open := map[uint64]bool{e.Ask(s.question("a")): true}
@@ -102,7 +102,7 @@ func FuzzHookMessages(f *testing.F) {
 // FuzzEngineMessages feeds a hook what an engine might send. Whatever it is, a request that comes
 // has its objects in their places, and work is answered once.
 func FuzzEngineMessages(f *testing.F) {
-	e := NewEngine(EngineSettings[*thing]{SessionID: "s", Encode: encodeThing})
+	e := NewEngine(EngineConfig[*thing]{SessionID: "s", Encode: encodeThing})
 	e.Connect()
 	messages := e.Outbox()
 	if _, err := e.Receive(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{

@@ -39,7 +39,7 @@ const (
 
 // Hook is the hook's side of one stream.
 type Hook struct {
-	settings HookConfig
+	config HookConfig
 	state    *State // nil before the Hello
 	accepts  uint64 // the largest message that can be sent; 0 is without limit
 	last     uint64 // the ID of the last call
@@ -92,7 +92,7 @@ func NewHook(s HookConfig) *Hook {
 	if s.Capabilities == nil {
 		s.Capabilities = allCapabilities
 	}
-	return &Hook{settings: s, work: map[uint64]*Work{}, in: assembler{limit: s.MessageBytes}}
+	return &Hook{config: s, work: map[uint64]*Work{}, in: assembler{limit: s.MessageBytes}}
 }
 
 // Receive processes a message of the engine. An error is a *ProtocolError or a *VersionError; the
@@ -144,20 +144,20 @@ func (h *Hook) open(hello *streamv1.Hello) (HookReceived, error) {
 	case !slices.Contains(hello.GetVersions(), Version):
 		return HookReceived{}, &VersionError{Engine: hello.GetVersions()}
 	}
-	h.state = h.settings.State(hello.GetSessionId())
+	h.state = h.config.State(hello.GetSessionId())
 	h.hello = hello
-	h.common = common(h.settings.Capabilities, hello.GetCapabilities())
+	h.common = common(h.config.Capabilities, hello.GetCapabilities())
 	h.accepts = h.largest(hello.GetMaxMessageBytes())
 	if !h.common.has(resume) {
 		h.state.clear()
 	}
 	welcome := &streamv1.Welcome{
 		Version:         Version,
-		BuildId:         h.settings.Build,
-		MaxMessageBytes: h.settings.MessageBytes,
-		Capabilities:    h.settings.Capabilities,
-		Methods:         h.settings.Methods,
-		Window:          &streamv1.Window{Calls: h.settings.Calls, Bytes: h.settings.CallBytes},
+		BuildId:         h.config.Build,
+		MaxMessageBytes: h.config.MessageBytes,
+		Capabilities:    h.config.Capabilities,
+		Methods:         h.config.Methods,
+		Window:          &streamv1.Window{Calls: h.config.Calls, Bytes: h.config.CallBytes},
 	}
 	welcome.Subjects = h.state.subjectStates(welcome, h.accepts)
 	h.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: welcome}})

@@ -256,9 +256,9 @@ func TestARequestThatCannotBeRebuiltEndsItsCallOnly(t *testing.T) {
 func TestSubjectsFitIntoOneMessage(t *testing.T) {
 	const limit = 4096
 	memory := NewState(0)
-	settings := HookConfig{State: func(string) *State { return memory }}
-	e := NewEngine(EngineSettings[*thing]{SessionID: "s", Encode: encodeThing, MessageBytes: limit})
-	h := NewHook(settings)
+	config := HookConfig{State: func(string) *State { return memory }}
+	e := NewEngine(EngineConfig[*thing]{SessionID: "s", Encode: encodeThing, MessageBytes: limit})
+	h := NewHook(config)
 	e.Connect()
 	exchange(t, e, h)
 	name := func(n int) string { return fmt.Sprintf("%s-%03d", strings.Repeat("a", 100), n) }
@@ -269,7 +269,7 @@ func TestSubjectsFitIntoOneMessage(t *testing.T) {
 	}
 	e.Disconnect()
 	h.Lost()
-	h = NewHook(settings)
+	h = NewHook(config)
 	e.Connect()
 	for _, m := range e.Outbox() {
 		if _, err := h.Receive(m); err != nil {

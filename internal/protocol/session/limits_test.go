@@ -41,7 +41,7 @@ func TestRunsDoNotMultiply(t *testing.T) {
 	exchange(t, e, h)
 	e.Outcomes()
 	held := e.peer.subjects["s"].list
-	e.settings.MessageBytes = 3 * uint64(held.size)
+	e.config.MessageBytes = 3 * uint64(held.size)
 	for name, pieces := range map[string][]*streamv1.Piece{
 		"one run, many times": {run(0, len(held.items)), run(0, len(held.items)), run(0, len(held.items)), run(0, 1)},
 		"objects of their own": {
@@ -60,7 +60,7 @@ func TestRunsDoNotMultiply(t *testing.T) {
 					Outcome: &streamv1.Answer_Desired{Desired: &streamv1.Desired{Base: held.digest.wire(), Pieces: pieces}},
 				},
 			)
-			if want := fmt.Sprintf("takes more than %d bytes", e.settings.MessageBytes); got.Fault == nil ||
+			if want := fmt.Sprintf("takes more than %d bytes", e.config.MessageBytes); got.Fault == nil ||
 				!strings.Contains(got.Fault.Error(), want) {
 				t.Errorf("the outcome is %v, want a fault: %s", got.Fault, want)
 			}

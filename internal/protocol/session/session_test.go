@@ -83,7 +83,7 @@ func direct(t testing.TB, s HookConfig) (*Engine[*thing], *Hook) {
 	t.Helper()
 	memory := NewState(0)
 	s.State = func(string) *State { return memory }
-	e := NewEngine(EngineSettings[*thing]{SessionID: "s", Encode: encodeThing})
+	e := NewEngine(EngineConfig[*thing]{SessionID: "s", Encode: encodeThing})
 	h := NewHook(s)
 	e.Connect()
 	exchange(t, e, h)
@@ -222,7 +222,7 @@ func TestBrokenStreams(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			e := NewEngine(EngineSettings[*thing]{Encode: encodeThing})
+			e := NewEngine(EngineConfig[*thing]{Encode: encodeThing})
 			e.Connect()
 			e.Ask(crowd(1).question("s"))
 			expectError(t, c.want, len(c.messages), func(i int) error { _, err := e.Receive(c.messages[i]); return err })

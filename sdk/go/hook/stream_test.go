@@ -93,7 +93,7 @@ func questionAbout(parent string) session.Question[*thing] {
 
 // newEngine returns the engine's side of a session.
 func newEngine(id string) *session.Engine[*thing] {
-	return session.NewEngine(session.EngineSettings[*thing]{SessionID: id, Encode: func(o *thing) *hookv1.ObservedObject {
+	return session.NewEngine(session.EngineConfig[*thing]{SessionID: id, Encode: func(o *thing) *hookv1.ObservedObject {
 		return message("v1", "ConfigMap", "", o.name)
 	}})
 }

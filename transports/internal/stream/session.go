@@ -108,7 +108,7 @@ type run struct {
 // New returns a session without a stream.
 func New(s Config) *Session {
 	out := &Session{settings: s, pending: map[uint64]chan session.Outcome{}, messages: s.Memory.Share(budget.Decoding)}
-	out.engine = session.NewEngine(session.EngineSettings[*object.Object]{
+	out.engine = session.NewEngine(session.EngineConfig[*object.Object]{
 		SessionID:    s.ID,
 		Build:        s.Build,
 		Features:     features.All(),

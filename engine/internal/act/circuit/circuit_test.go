@@ -11,9 +11,9 @@ import (
 )
 
 var (
-	settings = Config{Limit: 100, Pause: time.Minute}
-	parent   = object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Web"}, Name: "web"}
-	status   = Field{parent, "status"}
+	config = Config{Limit: 100, Pause: time.Minute}
+	parent = object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Web"}, Name: "web"}
+	status = Field{parent, "status"}
 )
 
 func child(name string) object.Ref {
@@ -40,13 +40,13 @@ func (w *fixture) sync(after time.Duration, causes []object.Ref, fields ...Field
 	if w.Begin(w.now, w.identity, causes) > 0 {
 		return false
 	}
-	if _, tripped := w.Check(settings, w.now, fields); tripped {
+	if _, tripped := w.Check(config, w.now, fields); tripped {
 		return false
 	}
-	w.Wrote(settings, w.now, fields)
+	w.Wrote(config, w.now, fields)
 	w.writes += len(fields)
 	if len(fields) == 0 {
-		w.Quiet(settings, w.now)
+		w.Quiet(config, w.now)
 	}
 	return true
 }
@@ -239,12 +239,12 @@ func TestProperties(t *testing.T) {
 			}
 		}
 		minutes := w.now.Sub(began).Minutes()
-		if most := float64(settings.Limit)*(minutes+1) + 1; float64(hot) > most {
+		if most := float64(config.Limit)*(minutes+1) + 1; float64(hot) > most {
 			t.Errorf("seed %d: %d rewrites of one field in %.1f minutes, want at most %.0f", seed, hot, minutes, most)
 		}
 		w.sync(time.Minute, nil)
 		w.sync(2*time.Minute, nil)
-		if !w.Quiet(settings, w.now) {
+		if !w.Quiet(config, w.now) {
 			t.Errorf("seed %d: something is left to know after two quiet minutes", seed)
 		}
 	}

@@ -48,9 +48,9 @@ type Config struct {
 // watch. Use one Cache for the whole process, so that each object is kept once. It is safe for
 // concurrent use.
 type Cache struct {
-	settings Config
-	root     context.Context //nolint:containedctx // bounds the watches, which outlive the calls that start them
-	cancel   context.CancelFunc
+	config Config
+	root   context.Context //nolint:containedctx // bounds the watches, which outlive the calls that start them
+	cancel context.CancelFunc
 	// proofs are the checks of Revalidate that run.
 	proofs sync.WaitGroup
 
@@ -75,7 +75,7 @@ func New(s Config) (*Cache, error) {
 		s.Decode = object.Decode
 	}
 	root, cancel := context.WithCancel(context.Background())
-	return &Cache{settings: s, root: root, cancel: cancel, informers: map[object.Resource]*informer{}}, nil
+	return &Cache{config: s, root: root, cancel: cancel, informers: map[object.Resource]*informer{}}, nil
 }
 
 // Close ends all watches and waits for them. A subscriber may use the cache meanwhile.
@@ -155,7 +155,7 @@ func (c *Cache) informer(r object.Resource) (*informer, *proof, error) {
 	i, ok := c.informers[r]
 	if !ok || i.broken() || i.proof.failed() {
 		var err error
-		i, err = start(c.root, &c.settings, r, c.consistent)
+		i, err = start(c.root, &c.config, r, c.consistent)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -197,7 +197,7 @@ func (c *Cache) Stats() []ResourceStats {
 		s := ResourceStats{Resource: r}
 		s.Objects, s.Bytes = i.store.objects.Size()
 		if since, err := i.health.last(); err != nil {
-			s.Age = c.settings.Clock.Since(since)
+			s.Age = c.config.Clock.Since(since)
 		}
 		stats = append(stats, s)
 	}

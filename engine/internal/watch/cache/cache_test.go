@@ -53,9 +53,9 @@ func open(t *testing.T, s *cachetest.Server) *cache.Cache {
 	return openWith(t, cache.Config{Config: s.Config()})
 }
 
-func openWith(t *testing.T, settings cache.Config) *cache.Cache {
+func openWith(t *testing.T, config cache.Config) *cache.Cache {
 	t.Helper()
-	c, err := cache.New(settings)
+	c, err := cache.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}

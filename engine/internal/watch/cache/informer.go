@@ -31,7 +31,7 @@ const refusalWait = 2 * time.Second
 // informer is one resource under watch.
 type informer struct {
 	resource object.Resource
-	settings *Config
+	config   *Config
 	store    *store
 	health   *health
 	users    int             // guarded by the Cache
@@ -57,7 +57,7 @@ func start(ctx context.Context, s *Config, r object.Resource, consistent bool) (
 	h := newHealth(r, s.Clock, s.StaleAfter)
 	i := &informer{
 		resource:   r,
-		settings:   s,
+		config:     s,
 		store:      newStore(r, h),
 		health:     h,
 		root:       ctx,
@@ -189,5 +189,5 @@ func refused(err error) bool {
 // pause waits before a refused request is tried again.
 func (i *informer) pause(ctx context.Context) {
 	jitter := rand.N(refusalWait / 2) //nolint:gosec // jitter needs no secret
-	sleep.For(ctx.Done(), i.settings.Clock, refusalWait+jitter)
+	sleep.For(ctx.Done(), i.config.Clock, refusalWait+jitter)
 }

@@ -24,9 +24,9 @@ func TestStopBeforeTheWatchAnswers(t *testing.T) {
 	}))
 	defer server.Close()
 	i := &informer{resource: object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Plural: "pods"}}
-	settings := &Config{Config: &rest.Config{Host: server.URL}, Decode: object.Decode}
+	config := &Config{Config: &rest.Config{Host: server.URL}, Decode: object.Decode}
 	var err error
-	i.client, err = clientFor(settings, i.resource, func(error) {})
+	i.client, err = clientFor(config, i.resource, func(error) {})
 	if err != nil {
 		t.Fatal(err)
 	}

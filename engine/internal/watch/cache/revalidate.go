@@ -91,7 +91,7 @@ func (i *informer) prove() bool {
 	}
 	ctx, cancel := context.WithCancel(i.root)
 	defer cancel()
-	timer := i.settings.Clock.AfterFunc(revalidateTimeout, cancel)
+	timer := i.config.Clock.AfterFunc(revalidateTimeout, cancel)
 	defer timer.Stop()
 	version, err := i.present(ctx)
 	if err != nil || version == "0" { // an API server without versions, of which each view is at least 0
@@ -127,7 +127,7 @@ func (i *informer) present(ctx context.Context) (string, error) {
 		if err == nil || refused(err) {
 			return version, err
 		}
-		if !sleep.For(ctx.Done(), i.settings.Clock, revalidateRetry) {
+		if !sleep.For(ctx.Done(), i.config.Clock, revalidateRetry) {
 			return "", err
 		}
 	}

@@ -37,7 +37,7 @@ type Config struct {
 
 // Discovery is the map of served resources.
 type Discovery struct {
-	settings    Config
+	config      Config
 	definitions definitions
 
 	mu        sync.RWMutex // guards the fields below
@@ -52,7 +52,7 @@ type Discovery struct {
 // New makes an empty Discovery; Refresh or Run fills it.
 func New(s Config) *Discovery {
 	return &Discovery{
-		settings:  s,
+		config:    s,
 		resources: map[schema.GroupVersionResource]object.Resource{},
 		changed:   make(chan struct{}),
 	}
@@ -155,7 +155,7 @@ func (d *Discovery) Changed() <-chan struct{} {
 // Refresh reads the API server's documents. If some groups cannot be read (a broken aggregated
 // API), their last known resources stay and the others are updated; the error names them.
 func (d *Discovery) Refresh(ctx context.Context) error {
-	_, lists, err := d.settings.Client.ServerGroupsAndResources()
+	_, lists, err := d.config.Client.ServerGroupsAndResources()
 	var partial *discovery.ErrGroupDiscoveryFailed
 	if err != nil && !errors.As(err, &partial) {
 		return fmt.Errorf("discovery: %w", err)

@@ -42,10 +42,10 @@ var settle = []time.Duration{
 func (d *Discovery) Run(ctx context.Context) {
 	events := make(chan struct{}, 1)
 	for _, r := range sources {
-		h, err := d.settings.Cache.Acquire(ctx, r)
+		h, err := d.config.Cache.Acquire(ctx, r)
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "changes of the API are seen late: discovery cannot follow them",
-				"interval", d.settings.Interval)
+				"interval", d.config.Interval)
 			continue
 		}
 		defer h.Release()
@@ -69,11 +69,11 @@ func (d *Discovery) Run(ctx context.Context) {
 func (d *Discovery) follow(ctx context.Context, events <-chan struct{}) {
 	step := 0 // what came between the first refresh and the subscription has no event
 	for {
-		wait := d.settings.Interval
+		wait := d.config.Interval
 		if step < len(settle) {
 			wait = settle[step]
 		}
-		timer := d.settings.Clock.NewTimer(wait)
+		timer := d.config.Clock.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 			timer.Stop()

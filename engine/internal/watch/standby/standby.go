@@ -34,8 +34,8 @@ type Config struct {
 
 // Set holds handles of resources. New makes one; the zero value is not usable.
 type Set struct {
-	settings Config
-	tasks    sync.WaitGroup
+	config Config
+	tasks  sync.WaitGroup
 
 	mu      sync.Mutex // guards entries and the fields of each
 	entries map[object.Resource]*entry
@@ -51,7 +51,7 @@ type entry struct {
 }
 
 // New returns an empty Set.
-func New(s Config) *Set { return &Set{settings: s, entries: map[object.Resource]*entry{}} }
+func New(s Config) *Set { return &Set{config: s, entries: map[object.Resource]*entry{}} }
 
 // Want replaces the resources of the set. It does not wait. Handles are given back when a resource
 // is no longer wanted or ctx is done.
@@ -85,7 +85,7 @@ func (s *Set) Filled() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for r, e := range s.entries {
-		if e.handle == nil && !e.failed && s.settings.Cache.LastError(r) == nil {
+		if e.handle == nil && !e.failed && s.config.Cache.LastError(r) == nil {
 			return false
 		}
 	}
@@ -110,7 +110,7 @@ func (s *Set) View(r object.Resource) (view.View, error) {
 // keep holds a handle of one resource until ctx is done.
 func (s *Set) keep(ctx context.Context, r object.Resource, e *entry) {
 	for {
-		handle, err := s.settings.Cache.Acquire(ctx, r)
+		handle, err := s.config.Cache.Acquire(ctx, r)
 		if ctx.Err() != nil {
 			if handle != nil {
 				handle.Release()
@@ -125,7 +125,7 @@ func (s *Set) keep(ctx context.Context, r object.Resource, e *entry) {
 		s.changed()
 		klog.FromContext(ctx).Error(err, "a resource is not watched while this replica waits to lead",
 			"resource", r.String(), "retryAfter", retryInterval.String())
-		if !sleep.For(ctx.Done(), s.settings.Clock, retryInterval) {
+		if !sleep.For(ctx.Done(), s.config.Clock, retryInterval) {
 			return
 		}
 	}
@@ -134,7 +134,7 @@ func (s *Set) keep(ctx context.Context, r object.Resource, e *entry) {
 // hold gives a handle back when ctx is done.
 func (s *Set) hold(ctx context.Context, handle *cache.Handle) {
 	defer handle.Release()
-	if s.settings.Changed != nil {
+	if s.config.Changed != nil {
 		defer handle.Subscribe(func(cache.Event) { s.changed() })()
 	}
 	s.changed()
@@ -143,8 +143,8 @@ func (s *Set) hold(ctx context.Context, handle *cache.Handle) {
 
 // changed calls Config.Changed.
 func (s *Set) changed() {
-	if s.settings.Changed != nil {
-		s.settings.Changed()
+	if s.config.Changed != nil {
+		s.config.Changed()
 	}
 }
 

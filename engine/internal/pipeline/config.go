@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Config configure a Pipeline. All fields are required unless their comment allows a zero value.
+// Config configures a Pipeline. All fields are required unless their comment allows a zero value.
 type Config struct {
 	// Name is the controller's in logs, spans and metrics: "composite/hello".
 	Name string
