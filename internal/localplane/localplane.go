@@ -26,7 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options configure a Cluster. The zero value works.
+// Options configures a Cluster. The zero value works.
 type Options struct {
 	// Dir is the folder of certificates, data and logs; empty creates a temporary folder, which Stop
 	// removes. The data of an earlier cluster in the same folder is deleted. If another cluster still

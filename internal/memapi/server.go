@@ -21,7 +21,7 @@ import (
 // DefaultHistory is the number of events that the server keeps for each resource.
 const DefaultHistory = 10_000
 
-// Options configure a Server. The zero value is usable.
+// Options configures a Server. The zero value is usable.
 type Options struct {
 	// CRDs are served from the start.
 	CRDs []*apiextensionsv1.CustomResourceDefinition

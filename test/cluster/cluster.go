@@ -30,7 +30,7 @@ type Write = localplane.Write
 // Mark is a position in the audit log.
 type Mark = localplane.Mark
 
-// Options configure a Cluster. The zero value works.
+// Options configures a Cluster. The zero value works.
 type Options struct {
 	// Dir is the folder for the data ([localplane.Options]).
 	Dir string

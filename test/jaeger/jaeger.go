@@ -22,7 +22,7 @@ import (
 	"github.com/hookloop/hookloop/test/cluster"
 )
 
-// Options configure a Jaeger. The zero value works.
+// Options configures a Jaeger. The zero value works.
 type Options struct {
 	// Program is the Jaeger program; empty uses that of Find, or else .cache/bin/jaeger of the
 	// repository.

@@ -54,7 +54,7 @@ type Guard interface {
 	Recheck(ctx context.Context, caller *auth.Caller, rights ...auth.Right) (context.Context, context.CancelFunc)
 }
 
-// Config configure a Gateway.
+// Config configures a Gateway.
 type Config struct {
 	Guard Guard
 	// Build is the engine's build, which hooks receive.

@@ -33,7 +33,7 @@ const (
 	gatewayBurst = 100
 )
 
-// ServerConfig configure a Server.
+// ServerConfig configures a Server.
 type ServerConfig struct {
 	Address, TLSCert, TLSKey, ClientCA, Audience, Build string
 	Rest                                                *rest.Config

@@ -23,7 +23,7 @@ const (
 	maxQueuedBytes = 64 << 20
 )
 
-// Config configure a Recorder.
+// Config configures a Recorder.
 type Config struct {
 	// Dir is the folder of the recordings. It is created.
 	Dir string

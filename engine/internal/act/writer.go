@@ -42,7 +42,7 @@ type Writer struct {
 	Echoes *echoes.Echoes
 }
 
-// Config configure a Writer. All fields are required unless documented otherwise.
+// Config configures a Writer. All fields are required unless documented otherwise.
 type Config struct {
 	Config *rest.Config
 	Tracer trace.Tracer

@@ -133,7 +133,7 @@ type Host struct {
 	Sampled func(trace.TraceID) bool
 }
 
-// Config configure New. The zero value of a field is its default, except for Config.
+// Config configures New. The zero value of a field is its default, except for Config.
 type Config struct {
 	// Config reaches the API server. Reads is Config for lists and watches; nil means Config.
 	Config, Reads *rest.Config

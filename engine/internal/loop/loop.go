@@ -31,7 +31,7 @@ import (
 // immediately, without the grace period.
 var ErrStopNow = errors.New("work under way is abandoned")
 
-// Config configure a Loop.
+// Config configures a Loop.
 type Config struct {
 	Cache *cache.Cache
 	Clock clock.WithTicker

@@ -28,7 +28,7 @@ import (
 // Events is 1024.
 const MaxMessage = 1000
 
-// EventConfig configure Events.
+// EventConfig configures Events.
 type EventConfig struct {
 	Client typedcorev1.EventsGetter
 	// Component is the Events' source.

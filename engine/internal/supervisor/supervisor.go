@@ -37,7 +37,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Config configure a Supervisor. Every field is required unless its comment allows nil or zero.
+// Config configures a Supervisor. Every field is required unless its comment allows nil or zero.
 type Config struct {
 	Cache     *cache.Cache
 	Discovery *discovery.Discovery

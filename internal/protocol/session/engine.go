@@ -59,7 +59,7 @@ type Counts struct {
 
 // Engine is the engine's side of a session. It outlives streams; Connect starts each.
 type Engine[O Observed] struct {
-	config   EngineConfig[O]
+	config     EngineConfig[O]
 	peer       *peerState[O]
 	counts     Counts
 	lastCallID uint64

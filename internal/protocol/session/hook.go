@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// HookConfig configure the hook's side of a session.
+// HookConfig configures the hook's side of a session.
 type HookConfig struct {
 	// Build names the hook's build. After a change the engine syncs all parents again.
 	Build string
@@ -39,7 +39,7 @@ const (
 
 // Hook is the hook's side of one stream.
 type Hook struct {
-	config HookConfig
+	config   HookConfig
 	state    *State // nil before the Hello
 	accepts  uint64 // the largest message that can be sent; 0 is without limit
 	last     uint64 // the ID of the last call

@@ -26,7 +26,7 @@ type Intercept struct {
 	Namespace, Name, LabelSelector string
 }
 
-// AttachOptions configure Attach. Exactly one of Worker and Intercept must be set.
+// AttachOptions configures Attach. Exactly one of Worker and Intercept must be set.
 type AttachOptions struct {
 	Options
 	Gateway Gateway

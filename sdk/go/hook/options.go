@@ -39,7 +39,7 @@ type Options struct {
 	GracePeriod time.Duration
 }
 
-// ServeOptions configure Serve. The zero value serves plain text on DefaultListen.
+// ServeOptions configures Serve. The zero value serves plain text on DefaultListen.
 type ServeOptions struct {
 	Options
 	// Listen is the address to listen on: host:port, in which port 0 selects a free port, or a unix

@@ -24,7 +24,7 @@ type Conn interface {
 	Recv() (*streamv1.HookMessage, error)
 }
 
-// Config configure a Session.
+// Config configures a Session.
 type Config struct {
 	// ID is the random ID of the session.
 	ID string

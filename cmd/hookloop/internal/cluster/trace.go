@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TraceOptions configure a Tracer.
+// TraceOptions configures a Tracer.
 type TraceOptions struct {
 	// Engine is asked for the last syncs.
 	Engine Engine

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Options configure Run. Out is required.
+// Options configures Run. Out is required.
 type Options struct {
 	// Files are the files and folders with the controllers and the CRDs of their resources.
 	Files []string

@@ -29,7 +29,7 @@ const (
 	checkInterval = 10 * time.Second
 )
 
-// Config configure Watch.
+// Config configures Watch.
 type Config struct {
 	// Paths are files and folders. A file or a folder may be replaced, or come later, and so may each
 	// symbolic link on the way to it. The path itself is then reported.

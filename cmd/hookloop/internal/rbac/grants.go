@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Options configure the roles.
+// Options configures the roles.
 type Options struct {
 	// Name is the name of the roles, and the beginning of their names.
 	Name string

@@ -44,7 +44,7 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s: %s", f.Position, f.Severity, f.Message)
 }
 
-// Options configure Check.
+// Options configures Check.
 type Options struct {
 	// Hook is the way to a hook that is asked; it is not asked if Addresses is empty. Check sets
 	// Files.

@@ -26,7 +26,7 @@ const (
 	maxStrikes = 8
 )
 
-// Config configure all Breakers of a process.
+// Config configures all Breakers of a process.
 type Config struct {
 	// Limit is the number of rewrites of one field that are allowed in a minute, also in one burst;
 	// 0 turns the circuit off.

@@ -26,7 +26,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Config configure a Customizer. All fields are required unless their comment allows a zero
+// Config configures a Customizer. All fields are required unless their comment allows a zero
 // value.
 type Config struct {
 	Kind       hook.ControllerKind

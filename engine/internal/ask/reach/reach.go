@@ -36,7 +36,7 @@ const (
 	maxSpread = 3 * time.Second
 )
 
-// Config configure a Tracker.
+// Config configures a Tracker.
 type Config[K comparable] struct {
 	Clock clock.WithTicker
 	// Enqueue adds a parent to the queue after a time.

@@ -43,7 +43,7 @@ const age = 5 * time.Second
 // MetricsProvider makes the metrics workqueue_*.
 type MetricsProvider = workqueue.MetricsProvider
 
-// Config configure a Queue.
+// Config configures a Queue.
 type Config struct {
 	// Name is the label name of its metrics.
 	Name  string

@@ -30,7 +30,7 @@ import (
 // DefaultStaleAfter is the default of Config.StaleAfter.
 const DefaultStaleAfter = 10 * time.Second
 
-// Config configure a Cache.
+// Config configures a Cache.
 type Config struct {
 	Config *rest.Config
 	// Clock may be nil; then it is the real one.

@@ -26,7 +26,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Config configure a Discovery.
+// Config configures a Discovery.
 type Config struct {
 	Client discovery.ServerResourcesInterface
 	Cache  *cache.Cache

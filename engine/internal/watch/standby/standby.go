@@ -23,7 +23,7 @@ import (
 // as one without rights.
 const retryInterval = 15 * time.Second
 
-// Config configure a Set.
+// Config configures a Set.
 type Config struct {
 	Cache *cache.Cache
 	Clock clock.Clock

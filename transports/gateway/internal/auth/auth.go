@@ -42,7 +42,7 @@ type Client interface {
 	AuthorizationV1() authorizationv1.AuthorizationV1Interface
 }
 
-// Config configure a Guard.
+// Config configures a Guard.
 type Config struct {
 	// Client reviews tokens that were not accepted recently. It needs the right to create
 	// tokenreviews. Its own rate limit prevents unauthenticated callers from using up the limit of

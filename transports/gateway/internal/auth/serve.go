@@ -55,7 +55,7 @@ const (
 	connectionWindow = 1 << 20
 )
 
-// ServerConfig configure a Server.
+// ServerConfig configures a Server.
 type ServerConfig struct {
 	TLS TLS
 	// Log is the logger in the context of every call (klog.FromContext). The zero value discards
