@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr/testr"
 	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/engine/hook"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -163,6 +164,18 @@ func TestControllersOfTheProcessAreChecked(t *testing.T) {
 			func(c *Config) { c.ControllersOnly = true },
 			"Config.ControllersOnly: Controllers is empty, expected a controller",
 		},
+		"a transport with the name of one of Hookloop's own": {
+			func(c *Config) { c.Transports = hook.Openers{"grpc": unopened} },
+			`Config.Transports: "grpc" is one of Hookloop's own transports, which has a field of its own`,
+		},
+		"a transport whose name is no word": {
+			func(c *Config) { c.Transports = hook.Openers{"a+b": unopened} },
+			`Config.Transports: got "a+b", expected at most 63 lower case letters, digits and hyphens such as nats`,
+		},
+		"a transport without an opener": {
+			func(c *Config) { c.Transports = hook.Openers{"nats": nil} },
+			`Config.Transports: "nats" has no opener, expected a hook.Opener`,
+		},
 		"hooks without their controllers": {
 			func(c *Config) {
 				c.ControllersOnly, c.Controllers = true, []controller.Declared{idle("a")}
@@ -181,6 +194,9 @@ func TestControllersOfTheProcessAreChecked(t *testing.T) {
 		})
 	}
 }
+
+// unopened is a transport that opens nothing.
+func unopened(hook.Config) (*hook.Opened, error) { return nil, errors.New("not opened") }
 
 // testKubeconfig is a file that names an API server that does not exist.
 func testKubeconfig(t *testing.T) string {

@@ -63,7 +63,7 @@ func Open(config hook.Config) (*hook.Opened, error) {
 func (c *client) Ask(caller context.Context, q *hook.Question) (*hook.Answer, error) {
 	ctx, cancel := context.WithTimeout(caller, c.timeout)
 	defer cancel()
-	call := codec.New(q)
+	call := codec.New(q, codec.Meta("example", ""))
 	body, err := proto.Marshal(call.Request)
 	if err != nil {
 		return nil, err

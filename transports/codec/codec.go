@@ -1,10 +1,22 @@
-// Package codec encodes questions of the port as messages of the gRPC contract, and decodes answers
-// and errors from them. All transports of the contract share it.
+// Package codec converts questions to messages of the gRPC contract, and answers and failures back. A
+// transport that carries these messages needs nothing else:
 //
-// It opens no connection. Messages share the bytes of the engine's objects; receivers must not
-// change them. Answers come from hooks, which are not trusted: the package rejects a message that
-// the contract allows and the port does not, and package plan validates the content. All functions
-// are safe for concurrent use. The suite of package transporttest covers the package.
+//	call := codec.New(question, codec.Meta(version, ""))
+//	body, err := proto.Marshal(call.Request)
+//	...
+//	answer, status := send(ctx, codec.Method(question.Kind, question.Op), body)
+//	if status.Code() != codes.OK {
+//		return nil, codec.Failure(name, question, timeout, status)
+//	}
+//	if err := proto.Unmarshal(answer, call.Response); err != nil {
+//		return nil, &hook.Error{Kind: hook.Invalid, Hook: name, Err: err}
+//	}
+//	return codec.Answer(call.Response)
+//
+// Refuse an answer of more than [MaxMessageBytes], and reserve its memory before you decode it
+// ([hook.Config.Reserve]). Messages share the bytes of the engine's objects, so they must not be
+// changed. Answers are only decoded here: the engine validates their content. All functions are safe
+// for concurrent use.
 package codec
 
 import (
@@ -18,19 +30,20 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// MaxMessageBytes bounds an answer, and a question that is not sent in parts.
+// MaxMessageBytes is the largest size of an answer, and of a question that is not sent in parts.
 const MaxMessageBytes = 16 << 20
 
-// Call is the request of one call, and an empty response of the method's type.
+// Call holds the messages of one call. Send Request, and decode the hook's response into Response.
 type Call struct {
 	Request, Response proto.Message
 }
 
-// New encodes a question. Use [Meta] for the request's meta.
+// New makes the messages of a question. Use [Method] for the name of the method to call, and [Meta] for
+// the request's meta.
 func New(q *hook.Question, meta *hookv1.RequestMeta) Call { return write(q, meta, whole{}) }
 
-// NewEnvelope encodes a question without its objects: its groups are empty. Use [StreamMeta] for
-// the request's meta.
+// NewEnvelope makes the request of a question without its objects, for transports that send objects on
+// their own. Its groups are empty. Use [StreamMeta] for the request's meta.
 func NewEnvelope(q *hook.Question, meta *hookv1.RequestMeta) proto.Message {
 	return write(q, meta, envelope{}).Request
 }

@@ -15,17 +15,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Derived keeps a value for a list of desired objects that consecutive responses share.
+// Derived stores what [AnswerAgain] makes of a list of desired objects, for the next response with the
+// same list.
 type Derived interface {
 	Load() any
 	Store(any)
 }
 
-// Answer decodes a response of any method. The error names the invalid field.
+// Answer decodes the response of any method. The error names the invalid field; return it with the kind
+// hook.Invalid.
 func Answer(response proto.Message) (*hook.Answer, error) { return AnswerAgain(response, nil) }
 
-// AnswerAgain decodes a response with desired objects that may be those of an earlier one. They are
-// decoded once, and kept in derived; nil keeps nothing.
+// AnswerAgain is like [Answer], for a response that may share its desired objects with an earlier one.
+// It decodes the objects once and stores the result in derived, which may be nil.
 func AnswerAgain(response proto.Message, derived Derived) (*hook.Answer, error) {
 	if err := checkMeta(response); err != nil {
 		return nil, err

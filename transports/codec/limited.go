@@ -17,14 +17,14 @@ func Codec(limits decode.Limits) encoding.CodecV2 {
 	return limitedCodec{encoding.GetCodecV2(grpcproto.Name), limits}
 }
 
-// Raw is an encoded message.
+// Raw holds an encoded message.
 type Raw struct{ Data []byte }
 
-// Parts is an encoded message in the parts in which gRPC has received it. They may be read until
-// Free.
+// Parts holds an encoded message in the parts in which gRPC received it. Call [Parts.Free] when they
+// are no longer needed.
 type Parts struct{ buffers mem.BufferSlice }
 
-// Len is the length of the message in bytes.
+// Len returns the length of the message in bytes.
 func (p *Parts) Len() int { return p.buffers.Len() }
 
 // Slices returns the parts. The caller must not change them.
@@ -39,7 +39,7 @@ func (p *Parts) Slices() [][]byte {
 // Raw returns a copy of the message.
 func (p *Parts) Raw() *Raw { return &Raw{p.buffers.Materialize()} }
 
-// Free returns the memory to gRPC. The message is empty then.
+// Free returns the memory to gRPC. Slices that Slices returned must not be read afterwards.
 func (p *Parts) Free() {
 	p.buffers.Free()
 	p.buffers = nil

@@ -14,8 +14,8 @@ import (
 // maxStatusMemory bounds the memory of a decoded status: twice its text, and room for values.
 const maxStatusMemory = 2*MaxMessageBytes + 16<<20
 
-// Build decodes the message, if the lease can grow to its memory. An error is a *decode.LimitError,
-// a *budget.ExhaustedError, or describes the malformed message.
+// Build decodes the message into m, after the lease has grown to the memory that this takes. The error
+// is a *decode.LimitError, a *budget.ExhaustedError, or tells what is malformed.
 func (r *Raw) Build(m proto.Message, lease *budget.Lease, limit int64) error {
 	limits := decode.Limits{Memory: uint64(limit)} //nolint:gosec // not negative
 	size, err := decode.Estimate(r.Data, m.ProtoReflect().Descriptor(), limits)
@@ -28,8 +28,8 @@ func (r *Raw) Build(m proto.Message, lease *budget.Lease, limit int64) error {
 	return decode.Unmarshal(r.Data, m, limits)
 }
 
-// Unaffordable returns the port's error for a message that exceeds the available memory, and nil
-// for any other err.
+// Unaffordable returns the error of a hook whose answer does not fit into the memory budget, and nil if
+// err has another cause.
 func Unaffordable(name string, err error) *hook.Error {
 	var exhausted *budget.ExhaustedError
 	if !errors.As(err, &exhausted) {

@@ -28,7 +28,7 @@ const (
 	itemsObjects protowire.Number = 1 // of RelatedItems
 )
 
-// Encoded is the request of one call, for Codec. It does not change.
+// Encoded holds the request of one call in a form that [Codec] sends. It does not change.
 type Encoded struct {
 	// Response is an empty response of the method's type.
 	Response proto.Message
@@ -38,7 +38,7 @@ type Encoded struct {
 	buffers mem.BufferSlice
 }
 
-// Size is the length in bytes.
+// Size returns the length in bytes.
 func (e *Encoded) Size() int {
 	if e.message != nil {
 		return proto.Size(e.message)

@@ -31,14 +31,15 @@ func (e *statusError) Code() string {
 	return e.code.String()
 }
 
-// Unserved reports whether an error is a hook's status that it does not serve the operation.
+// Unserved reports whether a hook failed because it does not serve the operation.
 func Unserved(err error) bool {
 	var status *statusError
 	return errors.As(err, &status) && status.code == codes.Unimplemented
 }
 
-// Failure returns the port's error for a status other than OK. name is the name of the hook in
-// messages, and timeout the timeout of the call.
+// Failure returns the error for a call that ended with a status other than OK. Its kind, reason and
+// delay come from the code and the details (ErrorInfo, RetryInfo). name should be the operation and
+// the address of the hook, and timeout the timeout of the call.
 func Failure(name string, q *hook.Question, timeout time.Duration, s *status.Status) *hook.Error {
 	cause := &statusError{code: s.Code(), text: printable.Excerpt([]byte(s.Message()))}
 	failure := &hook.Error{Kind: kindOf(s), Hook: name, Err: cause}
