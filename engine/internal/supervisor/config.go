@@ -67,8 +67,15 @@ func (c *config) summary() map[string]any {
 	return fields
 }
 
-// openHooks opens the declared hooks. Its error is a *Fault that names the field; hooks that were
-// opened before it are closed.
+// openHooks opens the declared hooks. A question passes these stations on its way from the pipeline
+// to the hook:
+//
+//   - related objects are added to it (package customize; see Supervisor.customize),
+//   - it gets a span, is counted, and a fault of the transport is caught (package middleware),
+//   - the program's openers may record it, send it to a developer, or choose between transports,
+//   - a transport sends it.
+//
+// The error is a *Fault that names the field; hooks that were opened before it are closed.
 func (s *Supervisor) openHooks(
 	c *config,
 	asks hook.TriggerFunc,

@@ -258,8 +258,8 @@ func (s *Supervisor) startFault(ctx context.Context, c *config, err error) error
 	return fault
 }
 
-// missingRights returns the rights that a controller needs and the engine lacks. Its fallback is
-// the API server's answer, denied.
+// missingRights returns the rights that a controller needs and the engine lacks, for a message. If
+// they cannot be named, it returns denied, which is the API server's answer.
 func (s *Supervisor) missingRights(ctx context.Context, c *config, denied error) string {
 	if s.May == nil {
 		return denied.Error()

@@ -28,8 +28,9 @@ const (
 	// probeShare is the time between two probes, as one n-th of the time for which the hook has
 	// been down.
 	probeShare = 10
-	// fallback is the time after which a waiting parent is synced in any case, less up to a half.
-	fallback = 1000 * time.Second
+	// longestWait is the time after which a waiting parent is synced in any case, less up to a
+	// half.
+	longestWait = 1000 * time.Second
 	// spread is the average time between the syncs of two parents after an outage; maxSpread bounds
 	// the time for all of them.
 	spread    = 2 * time.Millisecond
@@ -100,7 +101,7 @@ func (t *Tracker[K]) Missed(key K, name string) time.Duration {
 		close(t.changed)
 		t.changed = make(chan struct{})
 	}
-	return fallback/2 + rand.N(fallback/2) //nolint:gosec // jitter needs no secret
+	return longestWait/2 + rand.N(longestWait/2) //nolint:gosec // jitter needs no secret
 }
 
 // Reached records that a sync of a parent reached a hook. The parents that wait for this hook are

@@ -16,8 +16,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func key(i int) object.Ref { return object.Ref{Name: fmt.Sprint(i)} }
 
-// fixture holds parents that are synced when a Tracker or their fallback enqueues them, and a hook
-// that is up or down.
+// fixture holds parents that are synced when a Tracker or their longest wait enqueues them, and a
+// hook that is up or down.
 type fixture struct {
 	*Tracker[object.Ref]
 	mu    sync.Mutex // guards the fields below
