@@ -10,22 +10,26 @@ import (
 	clientdiscovery "k8s.io/client-go/discovery"
 )
 
-// Observer is notified of syncs and of the conditions of controllers. It must not block.
+// Observer is called after each sync, and when the conditions of a controller change. Set it in
+// [Config]. It is called from several goroutines at the same time and must not block, because the
+// worker waits for it.
 type Observer = supervisor.Observer
 
-// Sync describes a sync to an Observer, and Write one of its writes.
+// Sync describes one sync to an [Observer]: what caused it, what the hook was asked, what was written
+// and how it ended. Write is one of its writes.
 type (
 	Sync  = pipeline.Sync
 	Write = pipeline.Write
 )
 
-// Cause is one reason of a sync.
+// Cause tells why an object was synced, for example because a child has changed. CauseKind is the
+// kind of such a reason.
 type (
 	Cause     = queue.Cause
 	CauseKind = queue.CauseKind
 )
 
-// The kinds of causes.
+// The values of CauseKind.
 const (
 	CauseObject  = queue.CauseObject
 	CauseChild   = queue.CauseChild
@@ -38,13 +42,14 @@ const (
 	CauseParent  = queue.CauseParent
 )
 
-// Resources are the resources that an API server serves.
+// Resources looks up the resource of a kind in what an API server serves. Use [Discover] to fill it.
 type Resources = discovery.Discovery
 
-// NotServedError reports a resource that the API server does not serve.
+// NotServedError is returned by [Resources] for a kind that the API server does not serve.
 type NotServedError = discovery.NotFoundError
 
-// Discover reads the resources of an API server once.
+// Discover asks an API server once for all resources that it serves. If some groups do not answer, it
+// returns the others and an error.
 func Discover(ctx context.Context, client clientdiscovery.ServerResourcesInterface) (*Resources, error) {
 	d := discovery.New(discovery.Config{Client: client})
 	return d, d.Refresh(ctx)

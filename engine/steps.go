@@ -11,9 +11,11 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// Steps lets the controllers of a process take one key at a time, and finds out when nothing is left
-// to do, for commands that run the engine until then (Config.Steps). NewSteps makes one; it is for
-// one process. It is safe for concurrent use.
+// Steps runs the controllers of an engine one key at a time, and tells when nothing is left to do. It
+// is for commands and tests that run an engine until that point. Make one with [NewSteps], set it in
+// [Config], run the engine in a goroutine, and then call [Steps.Step] until [Steps.Busy] is empty
+// and [Steps.Behind] returns no resource. A Steps must be used for one Engine only. It is safe for
+// concurrent use.
 type Steps struct {
 	gate *gate.Gate
 
@@ -22,23 +24,25 @@ type Steps struct {
 	events *report.Events
 }
 
-// NewSteps returns the Steps of a process that takes keys in steps only.
+// NewSteps returns a [Steps] for an engine that does nothing until Step is called.
 func NewSteps() *Steps {
 	w := &Steps{gate: gate.New()}
 	w.gate.Close()
 	return w
 }
 
-// Step lets the first controller with a ready key take it, and returns its name when the key is
-// processed; "" if there is none, or ctx is done. The loop that starts controllers is "supervisor".
+// Step lets one controller process one key, and returns the name of the controller when it is done.
+// It returns "" if no key is ready, or when ctx is done. The name "supervisor" stands for the loop
+// that starts declared controllers.
 func (w *Steps) Step(ctx context.Context) string { return w.gate.Step(ctx) }
 
-// Busy returns the number of keys by controller that are ready, in work, or wait for a retry.
+// Busy returns, for each controller, the number of keys that are ready, in progress, or waiting for a
+// retry.
 func (w *Steps) Busy() map[string]int { return w.gate.Busy() }
 
-// Behind returns the resources of which the process does not show the newest state, and false
-// before the process has a cache. Latest returns the resourceVersion of the last change of a
-// resource.
+// Behind returns the resources whose newest state is not in the cache yet. latest must return the
+// resourceVersion of the last change of a resource. The second result is false as long as the engine
+// has no cache.
 func (w *Steps) Behind(ctx context.Context, latest func(object.Resource) string) ([]string, bool, error) {
 	w.mu.Lock()
 	c := w.cache
@@ -50,10 +54,11 @@ func (w *Steps) Behind(ctx context.Context, latest func(object.Resource) string)
 	return behind, true, err
 }
 
-// Running returns the names of the controllers that take keys, and "supervisor".
+// Running returns the names of the controllers that process keys, and "supervisor".
 func (w *Steps) Running() []string { return w.gate.Names() }
 
-// Mark records an Event about an object, after all Events so far: when it exists, they do.
+// Mark records an Event about an object. Events are recorded in order, so all earlier Events exist
+// when this one does.
 func (w *Steps) Mark(ctx context.Context, about *object.Object, reason string) {
 	w.mu.Lock()
 	events := w.events
@@ -63,7 +68,7 @@ func (w *Steps) Mark(ctx context.Context, about *object.Object, reason string) {
 	}
 }
 
-// observe connects the Steps with the parts of the process.
+// observe gives the Steps the parts of the engine that it reads.
 func (w *Steps) observe(p *host.Process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,10 +1,16 @@
-// Package change gives every change of a parent one trace. The trace id derives from the cluster,
-// the parent's UID and its generation, so that all syncs of one change are in one trace, on any
-// replica.
+// Package change gives each change of an object a trace of its own. The trace ID is computed from the
+// cluster, the UID of the object and its generation, so that all syncs of one change are in one
+// trace, in whichever replica they run.
 //
-// It holds no exporter and no tracer; package server sets those up, with IDGenerator in the
-// provider, and package pipeline starts the spans. Its values are immutable. Table tests pin the
-// derivation, because two replicas of different versions must agree on it.
+// Package server uses it. A program that runs package engine with a tracer of its own should set up
+// its provider in the same way:
+//
+//	provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(change.IDGenerator{}), ...)
+//	otel.SetTextMapPropagator(change.Propagator{})
+//	config.Tracer = provider.Tracer("my-program") // engine.Config
+//
+// Replicas of different versions must compute the same IDs, so the computation must never change.
+// All functions are safe for concurrent use.
 package change
 
 import (
@@ -17,14 +23,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ID identifies the trace of one change: its trace id and the span id of its root span.
+// ID identifies the trace of one change, by its trace ID and the span ID of its root span. Use [Of] to
+// compute it.
 type ID struct {
 	Trace trace.TraceID
 	Root  trace.SpanID
 }
 
-// Of derives the ID of one generation of one object of one cluster. clusterUID is the UID of the
-// namespace kube-system.
+// Of computes the [ID] for one generation of an object. clusterUID should be the UID of the namespace
+// kube-system, so that objects of different clusters have different traces.
 func Of(clusterUID, parent types.UID, generation int64) ID {
 	h := sha256.New()
 	for _, part := range []string{string(clusterUID), string(parent)} {

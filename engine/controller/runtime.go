@@ -11,8 +11,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Runtime is what one reconcile reads and writes with, and what it reports to. It is valid during
-// the reconcile, and safe for concurrent use.
+// Runtime lets one reconcile write objects, send Events and log. It is also the [Reader] to pass to
+// [Get] and [List]. A [Request] embeds it. It must not be used after the reconcile has returned. It
+// is safe for concurrent use.
 type Runtime struct {
 	reader access
 	host   *host.Host
@@ -38,11 +39,11 @@ func (rt *Runtime) end() { rt.over.Store(true) }
 
 func (rt *Runtime) reading() *access { return &rt.reader }
 
-// Logger returns the reconcile's logger: its lines have the controller, the key and the trace id.
+// Logger returns a logger whose lines name the controller, the key and the trace ID.
 func (rt *Runtime) Logger() logr.Logger { return klog.FromContext(rt.ctx) }
 
-// Span returns the reconcile's span.
+// Span returns the span of this reconcile, for example to add attributes.
 func (rt *Runtime) Span() trace.Span { return rt.span }
 
-// Reads is the number of bound references of the reconcile so far.
+// Reads returns how many bound references this reconcile has so far.
 func (rt *Runtime) Reads() int { return rt.reader.reads.len() }

@@ -13,13 +13,16 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Source is a source of keys that is no watch of Kubernetes objects. It runs while the controller
-// runs. If it fails or panics, it is started again after a second.
+// Source adds keys to a controller that do not come from a watch of Kubernetes objects. Use
+// [SourceFunc], [Channel], [Ticker], [NewWebhook] or [Triggers] to make one, and [Controller.Source]
+// to add it. It runs while the controller runs. If it fails or panics, it is started again after a
+// second.
 type Source interface {
 	run(ctx context.Context, s *sourcing) error
 }
 
-// Enqueue adds a key to the controller's queue. The reason appears in traces.
+// Enqueue adds a key to the queue of a controller. The reason is shown in traces. It may be called
+// from several goroutines.
 type Enqueue func(key Key, reason string)
 
 // checkedSource is a Source with faults that are known before it runs.
@@ -55,13 +58,13 @@ type sourcing struct {
 
 func (s *sourcing) log() klog.Logger { return klog.FromContext(s.ctx) }
 
-// SourceFunc is a Source that is a function. It returns when ctx is done.
+// SourceFunc is a function that is a [Source]. It should run until ctx is done.
 type SourceFunc func(ctx context.Context, r Reader, enqueue Enqueue) error
 
 func (f SourceFunc) run(ctx context.Context, s *sourcing) error { return f(ctx, s.reader, s.enqueue) }
 
-// Channel returns a Source of the keys that come out of a channel. If the channel is closed, no
-// further key comes.
+// Channel returns a [Source] that enqueues each key that it receives from a channel, until the channel
+// is closed.
 func Channel(keys <-chan Key) Source {
 	return SourceFunc(func(ctx context.Context, _ Reader, enqueue Enqueue) error {
 		for {
@@ -85,7 +88,8 @@ type ticker struct {
 	keys   func(ctx context.Context, r Reader) ([]Key, error)
 }
 
-// Ticker returns a Source that enqueues the keys that a function returns, once in each period.
+// Ticker returns a [Source] that calls a function once per period and enqueues the keys that it
+// returns. The period must be greater than 0.
 func Ticker(period time.Duration, keys func(ctx context.Context, r Reader) ([]Key, error)) Source {
 	return &ticker{period, keys}
 }

@@ -1,9 +1,8 @@
-// Package rights is the table of the rights that a controller needs on its resources. The engine
-// names missing rights by it, and "hookloop rbac" writes roles by it.
+// Package rights knows which rights a declared controller needs on its resources. The engine uses it
+// to name a right that is missing, and "hookloop rbac" uses it to write roles.
 //
-// It is pure: the resources are looked up by its callers, in an API server or in files. A test runs
-// an engine with exactly these rights on a real control plane, and finds no refused request in the
-// audit log (test/integration). Its functions are safe for concurrent use.
+// It sends no requests: callers look up the resources, in an API server or in files. All functions
+// are safe for concurrent use.
 package rights
 
 import (
