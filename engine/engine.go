@@ -225,10 +225,6 @@ func (c *Config) complete() {
 // stopped from these metrics as it does from its own.
 func PerController(r prometheus.Registerer) prometheus.Registerer { return metrics.SeriesOf(r) }
 
-// ErrStale reports a write that did not happen, because the object has changed since it was read.
-// The engine tries again with the new object.
-var ErrStale = act.ErrStale
-
 // CheckControllers returns all faults in the declarations of controllers in Go that can be found
 // without an API server, such as a type that the scheme does not have. A nil scheme is that of
 // client-go.
