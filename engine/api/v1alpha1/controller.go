@@ -13,6 +13,8 @@ import (
 
 // Controller is a declaring object of any kind. Use [NewController] to make one by the name of its
 // kind, and decode a manifest into it. Call Default before the other methods.
+//
+// +kubebuilder:object:generate=false
 type Controller interface {
 	runtime.Object
 	metav1.Object
@@ -32,6 +34,8 @@ type Controller interface {
 }
 
 // Common is the part of the spec that all kinds of controllers have.
+//
+// +kubebuilder:object:generate=false
 type Common struct {
 	EndpointConfigs []EndpointConfig
 	// Resync is the time between two resyncs of a parent; 0 means none.
@@ -51,6 +55,8 @@ const (
 )
 
 // Use is a resource that a controller names.
+//
+// +kubebuilder:object:generate=false
 type Use struct {
 	Role Role
 	Rule ResourceRule
