@@ -8,6 +8,7 @@ import (
 	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"github.com/hookloop/hookloop/internal/protocol/session"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -115,5 +116,51 @@ func TestAFeatureThatTheEngineDoesNotHonourIsRefused(t *testing.T) {
 	response, err := client.Sync(t.Context(), r)
 	if got := response.GetMeta().GetFeatures(); err != nil || len(got) != 1 || got[0] != "depends_on" {
 		t.Errorf("got the features %v, %v, expected depends_on", got, err)
+	}
+}
+
+// TestNamesAndFeaturesOnAStream: the name is in each request, the features are in Hello alone.
+func TestNamesAndFeaturesOnAStream(t *testing.T) {
+	events := hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
+		return &hook.SyncResponse{Events: []hook.Event{{Reason: "Seen"}}}, nil
+	}}
+	connection, _ := start(t, hook.ServeOptions{}, hook.Named("blog", answers("blog")), hook.Named("shop", events))
+	ask := func(name string, features ...string) session.Outcome {
+		engine := session.NewEngine(session.EngineConfig[*thing]{
+			SessionID: name + strings.Join(features, ""), Build: "v0.0.9", Features: features,
+			Encode: func(o *thing) *hookv1.ObservedObject { return message("v1", "ConfigMap", "", o.name) },
+		})
+		e := hello(t, connection, engine)
+		question := questionAbout("parent")
+		question.Envelope = &compositev1.SyncRequest{Meta: &hookv1.RequestMeta{Hook: name}}
+		engine.Ask(question)
+		e.send()
+		m, err := e.stream.Recv()
+		if err == nil {
+			_, err = engine.Receive(m)
+		}
+		outcomes := engine.Outcomes()
+		if err != nil || len(outcomes) != 1 {
+			t.Fatalf("%s: got %v, %v, expected an outcome", name, outcomes, err)
+		}
+		return outcomes[0]
+	}
+	blog, _ := ask("blog").Response.(*compositev1.SyncResponse)
+	if string(blog.GetStatus()) != `{"by":"blog"}` {
+		t.Errorf("blog: got %v", blog)
+	}
+	shop, _ := ask("shop", "events").Response.(*compositev1.SyncResponse)
+	if got := shop.GetMeta().GetFeatures(); len(got) != 1 || got[0] != "events" {
+		t.Errorf("shop: got the features %v, expected events", got)
+	}
+	refusals := map[string]session.Outcome{
+		`this server has no composite hook "blgo"; it has "blog", "shop"`: ask("blgo"),
+		`the response uses the feature "events", which the engine v0.0.9 does not honour; ` +
+			`it honours ready`: ask("shop", "ready"),
+	}
+	for want, got := range refusals {
+		if got.Refused.GetMessage() != want {
+			t.Errorf("got %v, expected %s", got.Refused, want)
+		}
 	}
 }
