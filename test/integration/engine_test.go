@@ -32,6 +32,9 @@ var shared struct {
 	mirror sync.Once
 	hook   *proc.Process
 	url    string
+
+	// sockets is the folder in which the engine's hooks may listen on unix sockets.
+	sockets string
 }
 
 // tests runs the tests and then stops the shared processes.
@@ -57,6 +60,9 @@ func stopShared(before goleak.Option) error {
 	}
 	if shared.stop == nil {
 		return nil
+	}
+	if err := os.RemoveAll(shared.sockets); err != nil {
+		return err
 	}
 	shared.stop()
 	if err := <-shared.ended; err != nil {
@@ -100,6 +106,11 @@ func startEngine(t *testing.T) {
 	c.ClientQPS, c.MetricsAddress, c.HealthAddress = -1, "0", fmt.Sprintf("127.0.0.1:%d", ports[0])
 	c.Log.Level = "error"
 	c.Hooks = hooksInProcess
+	shared.sockets, err = os.MkdirTemp("", "sockets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.HookSocketFolders = []string{shared.sockets}
 	var ctx context.Context
 	ctx, shared.stop = context.WithCancel(context.Background())
 	shared.ended = make(chan error, 1)
