@@ -173,3 +173,17 @@ func TestACallerThatGivesUp(t *testing.T) {
 		}
 	})
 }
+
+// BenchmarkGuard shows what the guard costs a question: the goroutine and the timer of its context.
+func BenchmarkGuard(b *testing.B) {
+	answer := &hook.Answer{}
+	next := hook.Func(func(context.Context, *hook.Question) (*hook.Answer, error) { return answer, nil })
+	h := newGuard(&hook.Opened{Hook: next, Timeout: time.Second}, "sync tcp:hello")
+	q := &hook.Question{Op: hook.Sync}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := h.Ask(b.Context(), q); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
