@@ -18,5 +18,5 @@ if [ -z "$program" ]; then
   echo "$folder/go.mod has no tool $name" >&2
   exit 1
 fi
-"$root/tools/go-build.sh" "$name from $program, pinned by $folder/go.mod" -buildvcs=false -ldflags "-s -w" -o "$out" "$program"
+"$root/tools/go-build.sh" "$name from $program, pinned by $folder/go.mod" -trimpath -buildvcs=false -ldflags "-s -w" -o "$out" "$program"
 touch "$out"
