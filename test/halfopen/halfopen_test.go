@@ -45,8 +45,8 @@ const maxOutage = 20 * time.Second
 func TestHalfOpenConnections(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T) (*enginehook.Opened, *silentproxy.Proxy){
-		"webhook HTTP/1.1": func(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) { return overHTTP(t, false) },
-		"webhook HTTP/2":   func(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) { return overHTTP(t, true) },
+		"webhook HTTP/1.1": overHTTP1,
+		"webhook HTTP/2":   overHTTP2,
 		"gRPC unary":       func(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) { return overGRPC(t, "Unary") },
 		"gRPC stream":      func(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) { return overGRPC(t, "Stream") },
 		"gateway":          throughGateway,
@@ -132,24 +132,33 @@ func settings(field string) enginehook.Config {
 	}
 }
 
-func overHTTP(t *testing.T, second bool) (*enginehook.Opened, *silentproxy.Proxy) {
+// newWebhook returns a server that is not started yet, and that answers without children.
+func newWebhook(t *testing.T) *httptest.Server {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"status":{},"children":[]}`)
 	}))
-	server.EnableHTTP2 = second
-	scheme := "http"
-	trust := ""
-	if second {
-		server.StartTLS()
-		pool := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-		scheme = "https"
-		trust = fmt.Sprintf(`,"caBundle":{"inline":%q}`, pool)
-	} else {
-		server.Start()
-	}
 	t.Cleanup(func() { go server.Close() }) // it waits for open connections
+	return server
+}
+
+// overHTTP1 connects to a webhook in plain text.
+func overHTTP1(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) {
+	server := newWebhook(t)
+	server.Start()
 	proxy := between(t, server.Listener.Addr().String())
-	h, err := webhook.Open(settings(fmt.Sprintf(`{"url":"%s://%s/sync"%s}`, scheme, proxy.Address(), trust)))
+	h, err := webhook.Open(settings(fmt.Sprintf(`{"url":"http://%s/sync"}`, proxy.Address())))
+	return opened(t, h, err), proxy
+}
+
+// overHTTP2 connects to a webhook over TLS.
+func overHTTP2(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) {
+	server := newWebhook(t)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	trusted := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	proxy := between(t, server.Listener.Addr().String())
+	field := fmt.Sprintf(`{"url":"https://%s/sync","caBundle":{"inline":%q}}`, proxy.Address(), trusted)
+	h, err := webhook.Open(settings(field))
 	return opened(t, h, err), proxy
 }
 
@@ -241,12 +250,15 @@ func throughGateway(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) {
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	server, err := gateway.NewServer(gateway.ServerConfig{
-		Address:    address,
-		TLSCert:    file("tls.crt", certificate),
-		TLSKey:     file("tls.key", key),
-		ClientCA:   file("clients.crt", clients.PEM),
-		Audience:   gateway.DefaultAudience,
-		Rest:       &rest.Config{Host: allowing(t)},
+		Address:  address,
+		TLSCert:  file("tls.crt", certificate),
+		TLSKey:   file("tls.key", key),
+		ClientCA: file("clients.crt", clients.PEM),
+		Audience: gateway.DefaultAudience,
+		Rest: &rest.Config{
+			Host:          allowing(t),
+			ContentConfig: rest.ContentConfig{ContentType: "application/json"},
+		},
 		CountCache: func(string, func() int) {},
 	})
 	if err != nil {
@@ -272,7 +284,7 @@ func throughGateway(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) {
 			},
 		}, hello)
 	})
-	return opened(t, server.Open(settings("{}"), "hello", 10*time.Second), nil), proxy
+	return opened(t, server.Open(settings("{}"), "hello", "", 10*time.Second), nil), proxy
 }
 
 // allowing starts an API server that allows every request that it is asked about, and returns its
@@ -282,6 +294,7 @@ func allowing(t *testing.T) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		review := &authorizationv1.SubjectAccessReview{}
 		if err := json.NewDecoder(r.Body).Decode(review); err != nil {
+			t.Errorf("%s %s: %v", r.Method, r.URL, err)
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
