@@ -241,28 +241,59 @@ func file(t *testing.T, text string) string {
 const declaring = `
 apiVersion: metacontroller.k8s.io/v1alpha1
 kind: CompositeController
-metadata: {name: demo}
+metadata:
+  name: demo
 spec:
   generateSelector: true
-  parentResource: {apiVersion: demo.example.com/v1, resource: demos}
+  parentResource:
+    apiVersion: demo.example.com/v1
+    resource: demos
   childResources:
-  - {apiVersion: v1, resource: configmaps}
-  - {apiVersion: apps/v1, resource: deployments}
+  - apiVersion: v1
+    resource: configmaps
+  - apiVersion: apps/v1
+    resource: deployments
   hooks:
-    sync: {version: v2, webhook: {url: "http://hook/sync"}}
-    finalize: {version: v2, webhook: {url: "http://hook/finalize"}}
+    sync:
+      version: v2
+      webhook:
+        url: http://hook/sync
+    finalize:
+      version: v2
+      webhook:
+        url: http://hook/finalize
 ---
 apiVersion: demo.example.com/v1
 kind: Demo
-metadata: {name: shop, namespace: shop}
-spec: {text: some, number: 3, replicas: 2, image: nginx, nested: [{n: 1, s: text}]}
+metadata:
+  name: shop
+  namespace: shop
+spec:
+  text: some
+  number: 3
+  replicas: 2
+  image: nginx
+  nested:
+  - n: 1
+    s: text
 `
+
+// edited returns a text with the first occurrence of old replaced. It panics if there is none, so
+// that a test cannot run with a text that it did not change.
+func edited(text, old, with string) string {
+	if !strings.Contains(text, old) {
+		panic("the text to replace is missing: " + old)
+	}
+	return strings.Replace(text, old, with, 1)
+}
 
 // smallParent has no field to change, so that slow hooks get few questions.
 const smallParent = `
 apiVersion: demo.example.com/v1
 kind: Demo
-metadata: {name: shop, namespace: shop}
+metadata:
+  name: shop
+  namespace: shop
 spec: {}
 `
 

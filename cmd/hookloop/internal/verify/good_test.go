@@ -46,8 +46,10 @@ func configMap(name string, data map[string]any) map[string]any {
 }
 
 // demos is a controller that writes changes of its children.
-var demos = strings.ReplaceAll(declaring, "resource: configmaps}",
-	"resource: configmaps, updateStrategy: {method: InPlace}}")
+var demos = edited(declaring, "    resource: configmaps\n", `    resource: configmaps
+    updateStrategy:
+      method: InPlace
+`)
 
 // TestPurity plants the faults of an answer that is no function of the question.
 func TestPurity(t *testing.T) {

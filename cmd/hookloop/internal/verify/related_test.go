@@ -136,8 +136,10 @@ func serveRelating(t *testing.T, answer func(data []map[string]string) (any, err
 }
 
 // relating is a controller with a customize hook, and a parent.
-var relating = strings.ReplaceAll(declaring, "    finalize:",
-	`    customize: {version: v2, webhook: {url: "http://hook/customize"}}
+var relating = edited(declaring, "    finalize:", `    customize:
+      version: v2
+      webhook:
+        url: http://hook/customize
     finalize:`)
 
 // relatedFile has an object that the rule of serveRelating selects.
@@ -145,13 +147,21 @@ const relatedFile = `
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: colors, namespace: shop, labels: {for: demo}}
-data: {color: red}
+metadata:
+  name: colors
+  namespace: shop
+  labels:
+    for: demo
+data:
+  color: red
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: others, namespace: shop}
-data: {color: green}
+metadata:
+  name: others
+  namespace: shop
+data:
+  color: green
 `
 
 // TestRelatedObjects asks hooks that depend on related objects.

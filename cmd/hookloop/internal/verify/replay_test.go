@@ -116,8 +116,8 @@ func TestVerifyRecording(t *testing.T) {
 // custom kinds of the children are not known.
 func TestReplayCustomize(t *testing.T) {
 	t.Parallel()
-	s, err := load(Options{Files: []string{file(t, strings.Replace(declaring, "v1, resource: configmaps",
-		"demo.example.com/v1, resource: gadgets", 1)), file(t, gadgets)}})
+	s, err := load(Options{Files: []string{file(t, edited(declaring,
+		"- apiVersion: v1\n    resource: configmaps", "- apiVersion: demo.example.com/v1\n    resource: gadgets")), file(t, gadgets)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,10 +52,10 @@ func TestWrongOptions(t *testing.T) {
 		{"no controller", Options{Addresses: []string{"a:1"}, Files: []string{file(t, smallParent)}}, "got no controller"},
 		{"two controllers", Options{Addresses: []string{"a:1"}, Files: []string{good, good}}, "expected one controller"},
 		{"child resource without a CRD", Options{Addresses: []string{"a:1"}, Files: []string{
-			file(t, strings.Replace(declaring, "resource: configmaps", "resource: gadgets", 1)),
+			file(t, edited(declaring, "resource: configmaps", "resource: gadgets")),
 		}}, "gadgets.v1, is not known here"},
 		{"invalid controller", Options{Addresses: []string{"a:1"}, Files: []string{
-			file(t, strings.Replace(declaring, "url:", "uri:", 1)),
+			file(t, edited(declaring, "url:", "uri:")),
 		}}, "spec.hooks.sync.webhook"},
 		{"parent of another kind", Options{Addresses: []string{"a:1"}, Files: []string{good}, Parent: file(t,
 			"{apiVersion: v1, kind: Pod, metadata: {name: a}}")}, "--parent: got a Pod.v1"},
