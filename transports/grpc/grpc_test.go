@@ -123,6 +123,7 @@ func settings(field string) hook.Config {
 		field = `{"mode":"Unary",` + field[1:]
 	}
 	return hook.Config{
+		Kind:           hook.Composite,
 		ControllerKind: "CompositeController",
 		ControllerName: "hello",
 		Op:             hook.Sync,
