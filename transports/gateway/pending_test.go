@@ -65,7 +65,15 @@ func TestLoneCallersWithoutARightLeaveRoom(t *testing.T) {
 	})
 }
 
-// pendingFixture is the calls before the check of their right.
+// standing tells whether the gateway knows a caller.
+type standing bool
+
+const (
+	newcomer standing = false
+	admitted standing = true
+)
+
+// pendingFixture holds calls whose right is not checked yet.
 type pendingFixture struct {
 	*testing.T
 	*pending
@@ -73,8 +81,8 @@ type pendingFixture struct {
 }
 
 // call adds a call. It returns nil, and the error, if the call is refused.
-func (w *pendingFixture) call(name, user string, admitted bool) (*pendingCall, error) {
-	ctx, call, err := w.add(w.Context(), user, admitted)
+func (w *pendingFixture) call(name, user string, of standing) (*pendingCall, error) {
+	ctx, call, err := w.add(w.Context(), user, bool(of))
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +98,7 @@ func (w *pendingFixture) call(name, user string, admitted bool) (*pendingCall, e
 func (w *pendingFixture) fill(each int) (calls []*pendingCall) {
 	w.Helper()
 	for i := range maxPending {
-		call, err := w.call(fmt.Sprint("call-", i), fmt.Sprint("caller-", i/each), false)
+		call, err := w.call(fmt.Sprint("call-", i), fmt.Sprint("caller-", i/each), newcomer)
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -123,7 +131,7 @@ func TestPendingCalls(t *testing.T) {
 						call.received()
 					}
 				}
-				call, err := w.call("new", "laptop", false)
+				call, err := w.call("new", "laptop", newcomer)
 				synctest.Wait()
 				if diff := cmp.Diff(c.want, w.ended); diff != "" {
 					t.Errorf("calls that make room (-want +got):\n%s", diff)
@@ -145,22 +153,22 @@ func TestPendingCalls(t *testing.T) {
 // TestPendingCallsOfACaller are few, and more if the caller is admitted.
 func TestPendingCallsOfACaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for admitted, most := range map[bool]int{false: maxPendingPerUser, true: maxPendingOfAdmitted} {
+		for of, most := range map[standing]int{newcomer: maxPendingPerUser, admitted: maxPendingOfAdmitted} {
 			w := &pendingFixture{T: t, pending: newPending()}
 			var last *pendingCall
 			for range most {
-				call, err := w.call("", "laptop", admitted)
+				call, err := w.call("", "laptop", of)
 				if err != nil {
 					t.Fatal(err)
 				}
 				last = call
 			}
-			if _, err := w.call("", "laptop", admitted); status.Code(err) != codes.ResourceExhausted ||
+			if _, err := w.call("", "laptop", of); status.Code(err) != codes.ResourceExhausted ||
 				!strings.Contains(err.Error(), fmt.Sprintf(`User "laptop" has %d calls`, most)) {
 				t.Errorf("one more than %d: %v", most, err)
 			}
 			last.done()
-			if _, err := w.call("", "laptop", admitted); err != nil {
+			if _, err := w.call("", "laptop", of); err != nil {
 				t.Errorf("after one of %d: %v", most, err)
 			}
 		}

@@ -69,10 +69,11 @@ func (w *fixture) reset() (parents, total int) {
 	return parents, total
 }
 
-func (w *fixture) turn(up bool) {
+// hookUp makes the hook answer.
+func (w *fixture) hookUp() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.up = up
+	w.up = true
 }
 
 // TestOutage takes a hook down for five minutes: there is one probe every few seconds, and every
@@ -101,7 +102,7 @@ func TestOutage(t *testing.T) {
 					t.Errorf("%d probes in five minutes", probes)
 				}
 				t.Logf("%d parents: %d probes in five minutes", parents, probes)
-				w.turn(true)
+				w.hookUp()
 				time.Sleep(10 * time.Second)
 				synctest.Wait()
 				if asked, _ := w.reset(); asked != parents || w.Waiting() != 0 {
