@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/internal/proc"
 	"github.com/hookloop/hookloop/server"
 	"github.com/hookloop/hookloop/test/cluster"
@@ -106,6 +107,7 @@ func startEngine(t *testing.T) {
 	c.ClientQPS, c.MetricsAddress, c.HealthAddress = -1, "0", fmt.Sprintf("127.0.0.1:%d", ports[0])
 	c.Log.Level = "error"
 	c.Hooks = hooksInProcess
+	c.Transports = hook.Openers{"letter": openLetter}
 	shared.sockets, err = os.MkdirTemp("", "sockets")
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package kit
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
@@ -25,7 +26,8 @@ type Composite struct {
 	// Checks are the statusChecks.conditions of all children.
 	Checks []any
 	// Sync, Finalize and Customize are URLs of webhooks, "grpc:host:port" for unary calls,
-	// "stream:host:port", "worker:name" or "inproc:name". "grpc:host:port or URL" has a fallback.
+	// "stream:host:port", "worker:name" or "inproc:name", and "transport:name {JSON}" for one that the
+	// program adds. "grpc:host:port or URL" has a fallback.
 	Sync, Finalize, Customize string
 	// Version is the hooks' version; empty means v1.
 	Version string
@@ -153,6 +155,18 @@ func hookAt(address, timeout, version string) map[string]any {
 	}
 	if worker, ok := strings.CutPrefix(address, "worker:"); ok {
 		return map[string]any{"version": version, "grpc": map[string]any{"worker": worker}}
+	}
+	if rest, ok := strings.CutPrefix(address, "transport:"); ok {
+		name, config, _ := strings.Cut(rest, " ")
+		transport := map[string]any{"name": name}
+		if config != "" {
+			var object map[string]any
+			if err := json.Unmarshal([]byte(config), &object); err != nil {
+				panic("kit: the configuration of the transport " + name + ": " + err.Error())
+			}
+			transport["config"] = object
+		}
+		return map[string]any{"version": version, "transport": transport}
 	}
 	if name, ok := strings.CutPrefix(address, "inproc:"); ok {
 		return map[string]any{"version": version, "inproc": map[string]any{"name": name}}
