@@ -257,12 +257,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	}
 	waits := share.NewWaits(c.SlowHookWaits, waitBytes(c.Budget))
 	requests := metrics.NewShares(registry, waits)
-	config := rest.CopyConfig(c.Rest)
-	config.QPS = float32(c.ClientQPS)
-	config.Burst = c.ClientBurst
-	if c.ClientQPS > 0 { // one limit for the process, not one for each client
-		config.RateLimiter = share.NewLimiter(c.ClientQPS, c.ClientBurst, clock.RealClock{}, requests.Waited)
-	}
+	config := limited(&c, requests.Waited)
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("client of the API server: %w", err)
@@ -340,6 +335,19 @@ func deletionLimit(text string) *plan.DeletionLimit {
 	}
 	limit := plan.DeletionLimit(intstr.Parse(text))
 	return &limit
+}
+
+// limited returns the client configuration with one limit of requests for the whole process, because
+// client-go would give each client a limit of its own. It calls waited after each wait.
+func limited(c *Config, waited share.Observer) *rest.Config {
+	if c.ClientQPS <= 0 {
+		return unthrottled(c.Rest) // client-go takes 0 as its default of 5 requests per second
+	}
+	config := rest.CopyConfig(c.Rest)
+	config.QPS = float32(c.ClientQPS)
+	config.Burst = c.ClientBurst
+	config.RateLimiter = share.NewLimiter(c.ClientQPS, c.ClientBurst, clock.RealClock{}, waited)
+	return config
 }
 
 // unthrottled returns the configuration without a limit of requests.
