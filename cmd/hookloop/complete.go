@@ -85,7 +85,7 @@ func completeRunning(kubeconfig, kubeContext *string) completer {
 // completeDeclared completes a flag with a controller of the files.
 func completeDeclared(files *[]string) completer {
 	return completed(func(context.Context, []string, string) ([]string, error) {
-		set, err := manifests.Read(strings.NewReader(""), *files...)
+		set, err := manifest.Read(strings.NewReader(""), *files...)
 		if err != nil {
 			return nil, err
 		}

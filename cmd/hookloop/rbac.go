@@ -113,7 +113,7 @@ func namespacedName(flag, text string) (types.NamespacedName, error) {
 }
 
 func (f *rbacFlags) run(cmd *cobra.Command) error {
-	set, err := manifests.Read(cmd.InOrStdin(), f.files...)
+	set, err := manifest.Read(cmd.InOrStdin(), f.files...)
 	if err != nil {
 		return err
 	}

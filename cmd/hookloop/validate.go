@@ -35,7 +35,7 @@ Each line is file:line:column: severity: message. Exit code: 0 without errors, 1
 			}
 			discardGRPCLog()
 			globallog.Set(logr.Discard())
-			set, err := manifests.ReadAll(cmd.InOrStdin(), files...)
+			set, err := manifest.ReadAll(cmd.InOrStdin(), files...)
 			if err != nil {
 				return err
 			}

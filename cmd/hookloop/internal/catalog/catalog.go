@@ -31,7 +31,7 @@ type Catalog struct {
 // Of returns the resources of a cluster, and those of CRDs that it may not have yet. If the cluster
 // cannot list some groups, it is unknown whether it serves their resources.
 func Of(
-	ctx context.Context, client clientdiscovery.ServerResourcesInterface, crds []*manifests.CRD,
+	ctx context.Context, client clientdiscovery.ServerResourcesInterface, crds []*manifest.CRD,
 ) (*Catalog, error) {
 	files, err := New(ctx, crds)
 	if err != nil {
@@ -51,7 +51,7 @@ func Of(
 
 // New returns the resources of Kubernetes and of the CRDs. A CRD that an API server would refuse is
 // an error.
-func New(ctx context.Context, crds []*manifests.CRD) (*Catalog, error) {
+func New(ctx context.Context, crds []*manifest.CRD) (*Catalog, error) {
 	var definitions []*apiextensionsv1.CustomResourceDefinition
 	for _, crd := range crds {
 		definitions = append(definitions, crd.Definition)

@@ -29,7 +29,7 @@ spec:
 // TestResources finds the resources of Kubernetes and of a CRD, with their scope and status.
 func TestResources(t *testing.T) {
 	t.Parallel()
-	set, err := manifests.Read(strings.NewReader(crds), "-")
+	set, err := manifest.Read(strings.NewReader(crds), "-")
 	if err != nil {
 		t.Fatal(err)
 	}

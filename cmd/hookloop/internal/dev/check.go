@@ -78,7 +78,7 @@ func (c *cluster) isMade(ctx context.Context, name string) (bool, error) {
 
 // undeclared returns an error for each parent of a resource that neither the cluster nor the files
 // declare.
-func undeclared(controllers []*manifests.Controller, known *catalog.Catalog) error {
+func undeclared(controllers []*manifest.Controller, known *catalog.Catalog) error {
 	var faults []error
 	for _, c := range controllers {
 		for _, use := range c.Uses() {
@@ -132,7 +132,7 @@ func (s *session) checkCRDs(ctx context.Context, d *declared) error {
 }
 
 // servesAll reports whether a cluster serves all served versions of a CRD.
-func servesAll(served *catalog.Catalog, crd *manifests.CRD) bool {
+func servesAll(served *catalog.Catalog, crd *manifest.CRD) bool {
 	spec := crd.Definition.Spec
 	for _, v := range spec.Versions {
 		gv := schema.GroupVersion{Group: spec.Group, Version: v.Name}

@@ -19,8 +19,8 @@ type declared struct {
 	controllers []*unstructured.Unstructured
 	crds        []*unstructured.Unstructured
 	// controllerFiles and crdFiles are the same with their places in the files.
-	controllerFiles []*manifests.Controller
-	crdFiles        []*manifests.CRD
+	controllerFiles []*manifest.Controller
+	crdFiles        []*manifest.CRD
 }
 
 // readStdin reads the file "-", if there is one. Each later change of a file reads all files again.
@@ -28,7 +28,7 @@ func (o *Options) readStdin() ([]byte, error) {
 	if !slices.Contains(o.Files, "-") {
 		return nil, nil
 	}
-	data, err := io.ReadAll(io.LimitReader(os.Stdin, manifests.MaxBytes+1)) // Read refuses a longer text
+	data, err := io.ReadAll(io.LimitReader(os.Stdin, manifest.MaxBytes+1)) // Read refuses a longer text
 	if err != nil {
 		return nil, fmt.Errorf("-f -: %w", err)
 	}
@@ -38,7 +38,7 @@ func (o *Options) readStdin() ([]byte, error) {
 // read reads the files, and selects the controllers.
 func (s *session) read() (*declared, error) {
 	o := s.Options
-	set, err := manifests.Read(bytes.NewReader(s.stdin), o.Files...)
+	set, err := manifest.Read(bytes.NewReader(s.stdin), o.Files...)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (s *session) read() (*declared, error) {
 	return d, nil
 }
 
-func add(to *[]*unstructured.Unstructured, o *manifests.Object) error {
+func add(to *[]*unstructured.Unstructured, o *manifest.Object) error {
 	body, err := o.Map()
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func add(to *[]*unstructured.Unstructured, o *manifests.Object) error {
 }
 
 // choose returns the controllers that the options select.
-func (o *Options) choose(set *manifests.Set, all []*manifests.Controller) ([]*manifests.Controller, error) {
+func (o *Options) choose(set *manifest.Set, all []*manifest.Controller) ([]*manifest.Controller, error) {
 	if len(o.Controllers) == 0 && len(all) > 1 && len(o.Command) > 0 {
 		var places []string
 		for _, c := range all {
@@ -94,9 +94,9 @@ func (o *Options) choose(set *manifests.Set, all []*manifests.Controller) ([]*ma
 	if len(o.Controllers) == 0 {
 		return all, nil
 	}
-	var chosen []*manifests.Controller
+	var chosen []*manifest.Controller
 	for _, name := range o.Controllers {
-		i := slices.IndexFunc(all, func(c *manifests.Controller) bool { return nameOf(c) == name })
+		i := slices.IndexFunc(all, func(c *manifest.Controller) bool { return nameOf(c) == name })
 		if i < 0 {
 			var names []string
 			for _, c := range all {
@@ -110,7 +110,7 @@ func (o *Options) choose(set *manifests.Set, all []*manifests.Controller) ([]*ma
 }
 
 // nameOf returns the name of a controller in lines: composite/web.
-func nameOf(c *manifests.Controller) string { return displayName(c.GVK().Kind, c.Name()) }
+func nameOf(c *manifest.Controller) string { return displayName(c.GVK().Kind, c.Name()) }
 
 func displayName(kind, name string) string {
 	descriptor, _ := hook.DescriptorOf(kind)

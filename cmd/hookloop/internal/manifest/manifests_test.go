@@ -1,4 +1,4 @@
-package manifests_test
+package manifest_test
 
 import (
 	"errors"
@@ -71,7 +71,7 @@ func tell(t *testing.T, story string) {
 // describe returns what Read, CRDs and Controllers make of a directory.
 func describe(dir string) string {
 	var out strings.Builder
-	set, err := manifests.Read(strings.NewReader(""), dir)
+	set, err := manifest.Read(strings.NewReader(""), dir)
 	if err != nil {
 		return fmt.Sprintf("Read: %v\n", err)
 	}
@@ -98,7 +98,7 @@ func describe(dir string) string {
 // TestAt finds fields by the forms of path that validators write.
 func TestAt(t *testing.T) {
 	t.Parallel()
-	set, err := manifests.Read(strings.NewReader(`apiVersion: v1
+	set, err := manifest.Read(strings.NewReader(`apiVersion: v1
 kind: ConfigMap
 metadata:
   name: places
@@ -160,7 +160,7 @@ func TestLimits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := manifests.Read(strings.NewReader(test.text), "-")
+			_, err := manifest.Read(strings.NewReader(test.text), "-")
 			if err == nil || err.Error() != test.want {
 				t.Errorf("got %.300v, want %s", err, test.want)
 			}
@@ -180,7 +180,7 @@ func TestArguments(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	set, err := manifests.Read(nil, dir, file, filepath.Join(dir, "empty", "..", "a.yaml"))
+	set, err := manifest.Read(nil, dir, file, filepath.Join(dir, "empty", "..", "a.yaml"))
 	if err != nil || len(set.Objects) != 1 {
 		t.Errorf("got %v and %v, want one object", set, err)
 	}
@@ -193,7 +193,7 @@ func TestArguments(t *testing.T) {
 		{"DIR/empty: the directory has no .yaml, .yml or .json file", []string{filepath.Join(dir, "empty")}},
 		{"https://x/a.yaml: is a URL, expected a file, a directory, or - for stdin", []string{"https://x/a.yaml"}},
 	} {
-		_, err := manifests.Read(nil, test.paths...)
+		_, err := manifest.Read(nil, test.paths...)
 		if got := strings.ReplaceAll(fmt.Sprint(err), dir, "DIR"); got != test.want {
 			t.Errorf("got %s, want %s", got, test.want)
 		}
@@ -203,7 +203,7 @@ func TestArguments(t *testing.T) {
 // TestDefaults returns controllers with the engine's defaults, and errors with their position.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
-	set, err := manifests.Read(strings.NewReader(`apiVersion: metacontroller.k8s.io/v1alpha1
+	set, err := manifest.Read(strings.NewReader(`apiVersion: metacontroller.k8s.io/v1alpha1
 kind: CompositeController
 metadata: {name: web}
 spec:
@@ -222,7 +222,7 @@ spec:
 	if c == nil || c.Spec.ChildResources[0].UpdateStrategy.Method != v1alpha1.UpdateOnDelete {
 		t.Errorf("got %+v, want the default of the update strategy", controllers[0].Declared)
 	}
-	var fault *manifests.Error
+	var fault *manifest.Error
 	if err := error(controllers[0].Errorf("spec.hooks", "is wrong")); !errors.As(err, &fault) || fault.Position.Line != 7 {
 		t.Errorf("got %v, want an *Error of line 7", err)
 	}
@@ -234,7 +234,7 @@ func TestNoRegularFile(t *testing.T) {
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := manifests.Read(nil, fifo)
+	_, err := manifest.Read(nil, fifo)
 	if want := fifo + ": is a FIFO, expected a file, a directory, or - for stdin"; err == nil || err.Error() != want {
 		t.Errorf("the error is %v, want %s", err, want)
 	}
@@ -249,7 +249,7 @@ func TestNoRegularFile(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	set, err := manifests.Read(nil, fmt.Sprintf("/dev/fd/%d", r.Fd()))
+	set, err := manifest.Read(nil, fmt.Sprintf("/dev/fd/%d", r.Fd()))
 	if err != nil || len(set.Objects) != 1 {
 		t.Errorf("an open pipe has the objects %+v, error %v, want one object", set, err)
 	}

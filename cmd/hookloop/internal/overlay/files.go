@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/filewatch"
-	manifests "github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/klog/v2"
 )
@@ -78,7 +78,7 @@ func (f files) Follow(ctx context.Context, replace func([]*unstructured.Unstruct
 func (f files) stdin() bool { return slices.Contains(f.paths, "-") }
 
 func (f files) read(replace func([]*unstructured.Unstructured) error) error {
-	set, err := manifests.Read(os.Stdin, f.paths...)
+	set, err := manifest.Read(os.Stdin, f.paths...)
 	if err != nil {
 		return err
 	}

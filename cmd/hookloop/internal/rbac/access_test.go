@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func rights(t *testing.T, o access.Options, files ...string) *access.Access {
 	t.Helper()
-	set, err := manifests.Read(nil, files...)
+	set, err := manifest.Read(nil, files...)
 	if err != nil {
 		t.Fatal(err)
 	}

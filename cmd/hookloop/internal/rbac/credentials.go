@@ -16,7 +16,7 @@ type reference struct {
 
 // credentials adds the rights on the Secrets and ConfigMaps that hooks and endpointConfigs name.
 // The engine reads each by its name.
-func (a *Access) credentials(c *manifests.Controller) {
+func (a *Access) credentials(c *manifest.Controller) {
 	for _, field := range []string{"hooks", "endpointConfigs"} {
 		if value, found := c.Field("spec", field); found {
 			a.references(value, title(c))
@@ -26,7 +26,7 @@ func (a *Access) credentials(c *manifests.Controller) {
 
 // transports notes the transports that another program adds. Secrets and ConfigMaps to which their
 // configuration refers as Hookloop's own transports do (secretRef, configMapRef) are known.
-func (a *Access) transports(c *manifests.Controller) {
+func (a *Access) transports(c *manifest.Controller) {
 	hooks := c.Hooks()
 	for _, op := range c.Kind().Operations {
 		h := hooks[op]

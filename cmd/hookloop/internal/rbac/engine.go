@@ -43,7 +43,7 @@ func declaringResources() []string {
 
 // engine adds the rights of the engine itself: those of the manifests that install it, without the
 // rights that these controllers do not need.
-func (a *Access) engine(found []*manifests.Controller) error {
+func (a *Access) engine(found []*manifest.Controller) error {
 	documents, err := installed.Roles()
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (a *Access) engine(found []*manifests.Controller) error {
 	return nil
 }
 
-func (a *Access) engineRule(rule rbacv1.PolicyRule, at grant, found []*manifests.Controller) {
+func (a *Access) engineRule(rule rbacv1.PolicyRule, at grant, found []*manifest.Controller) {
 	for _, resource := range rule.Resources {
 		if declared, _, _ := strings.Cut(resource, "/"); a.options.FromFiles && slices.Contains(onlyDeclared, declared) {
 			continue
@@ -100,14 +100,14 @@ func (a *Access) engineRule(rule rbacv1.PolicyRule, at grant, found []*manifests
 }
 
 // rolls reports whether a controller has rolling updates, which are recorded as revisions.
-func rolls(c *manifests.Controller) bool {
+func rolls(c *manifest.Controller) bool {
 	return slices.ContainsFunc(c.Uses(), func(u v1alpha1.Use) bool {
 		return c.Kind().Rolls && u.Method.Rolling()
 	})
 }
 
 // dialsIn reports whether a hook of the controller dials in to the gateway.
-func dialsIn(c *manifests.Controller) bool {
+func dialsIn(c *manifest.Controller) bool {
 	for _, h := range c.Hooks() {
 		if h.GRPC != nil && h.GRPC.Worker != "" {
 			return true

@@ -78,7 +78,7 @@ type Access struct {
 }
 
 // New returns the rights that the controllers of the set need.
-func New(ctx context.Context, set *manifests.Set, o Options) (*Access, error) {
+func New(ctx context.Context, set *manifest.Set, o Options) (*Access, error) {
 	found, err := set.Controllers()
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func New(ctx context.Context, set *manifests.Set, o Options) (*Access, error) {
 }
 
 // Of returns the rights that controllers need on known resources.
-func Of(found []*manifests.Controller, known *catalog.Catalog, o Options) (*Access, error) {
+func Of(found []*manifest.Controller, known *catalog.Catalog, o Options) (*Access, error) {
 	a := &Access{options: o}
 	for _, c := range found {
 		a.controller(c, known)
@@ -139,7 +139,7 @@ func inOrder(all []string) []string {
 }
 
 // controller adds the rights on parents, children and inputs.
-func (a *Access) controller(c *manifests.Controller, known *catalog.Catalog) {
+func (a *Access) controller(c *manifest.Controller, known *catalog.Catalog) {
 	needs := rights.Needs{
 		Kind: c.Kind().ControllerKind, Finalizes: c.Hooks()[hook.Finalize] != nil,
 		ServerSide: a.options.ServerSide, OwnerPermission: a.options.OwnerPermission,
@@ -176,7 +176,7 @@ func (a *Access) controller(c *manifests.Controller, known *catalog.Catalog) {
 }
 
 // title is the controller in comments.
-func title(c *manifests.Controller) string { return c.GVK().Kind + " " + c.Name() }
+func title(c *manifest.Controller) string { return c.GVK().Kind + " " + c.Name() }
 
 func (a *Access) note(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(a.Notes, text) {
@@ -185,7 +185,7 @@ func (a *Access) note(format string, args ...any) {
 }
 
 // escalation notes that the API server asks for more rights before it lets a client write roles.
-func (a *Access) escalation(c *manifests.Controller, r object.Resource) {
+func (a *Access) escalation(c *manifest.Controller, r object.Resource) {
 	if r.GVK.Group != rbacv1.GroupName {
 		return
 	}
@@ -198,7 +198,7 @@ func (a *Access) escalation(c *manifests.Controller, r object.Resource) {
 }
 
 // related adds the rights on related objects.
-func (a *Access) related(found []*manifests.Controller) {
+func (a *Access) related(found []*manifest.Controller) {
 	var customized []string
 	for _, c := range found {
 		if c.Hooks()[hook.Customize] != nil {

@@ -18,14 +18,14 @@ import (
 
 // input are the objects of the files.
 type input struct {
-	controllers []*manifests.Controller
-	crds        []*manifests.CRD
+	controllers []*manifest.Controller
+	crds        []*manifest.CRD
 	// objects are all others: parents and observed objects.
-	objects []*manifests.Object
+	objects []*manifest.Object
 }
 
 // all returns the objects that can be parents: a decorator's may be CRDs.
-func (in *input) all() []*manifests.Object {
+func (in *input) all() []*manifest.Object {
 	all := slices.Clone(in.objects)
 	for _, crd := range in.crds {
 		all = append(all, crd.Object)
@@ -34,7 +34,7 @@ func (in *input) all() []*manifests.Object {
 }
 
 // newInput sorts the objects of the files.
-func newInput(set *manifests.Set) (*input, error) {
+func newInput(set *manifest.Set) (*input, error) {
 	in := &input{}
 	var err error
 	in.controllers, err = set.Controllers()
@@ -45,7 +45,7 @@ func newInput(set *manifests.Set) (*input, error) {
 	if err != nil {
 		return nil, err
 	}
-	first := map[object.Ref]*manifests.Object{}
+	first := map[object.Ref]*manifest.Object{}
 	var errs []error
 	for _, o := range set.Objects {
 		k := o.GVK()
@@ -63,7 +63,7 @@ func newInput(set *manifests.Set) (*input, error) {
 }
 
 // parentResources returns the resources of a controller's parents.
-func parentResources(c *manifests.Controller) []schema.GroupVersionResource {
+func parentResources(c *manifest.Controller) []schema.GroupVersionResource {
 	var all []schema.GroupVersionResource
 	for _, use := range c.Uses() {
 		if use.Role != v1alpha1.RoleParent {
@@ -79,7 +79,7 @@ func parentResources(c *manifests.Controller) []schema.GroupVersionResource {
 }
 
 // body returns an object of a file as the API server in memory stores it.
-func body(o *manifests.Object) (*unstructured.Unstructured, error) {
+func body(o *manifest.Object) (*unstructured.Unstructured, error) {
 	content, err := o.Map()
 	if err != nil {
 		return nil, o.Errorf("", "%v", err)
@@ -112,7 +112,7 @@ func uidOf(u *unstructured.Unstructured) types.UID {
 }
 
 // refused adds the places to the API server's error about an object.
-func refused(o *manifests.Object, err error) error {
+func refused(o *manifest.Object, err error) error {
 	var status *apierrors.StatusError
 	var errs []error
 	if errors.As(err, &status) && status.ErrStatus.Details != nil {

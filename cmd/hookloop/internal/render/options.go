@@ -81,8 +81,8 @@ func (o *Options) address() (string, error) {
 }
 
 // read reads the files.
-func (o *Options) read() (*manifests.Set, error) {
-	set, err := manifests.Read(o.Stdin, o.Files...)
+func (o *Options) read() (*manifest.Set, error) {
+	set, err := manifest.Read(o.Stdin, o.Files...)
 	if err != nil {
 		return nil, &UsageError{err.Error()}
 	}

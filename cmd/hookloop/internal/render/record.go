@@ -96,7 +96,7 @@ func (r *record) Reported(controller string, conditions []hook.Condition) {
 }
 
 // started reports whether every controller takes keys or cannot run.
-func (r *record) started(controllers []*manifests.Controller, running []string) bool {
+func (r *record) started(controllers []*manifest.Controller, running []string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range controllers {

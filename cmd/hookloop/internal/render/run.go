@@ -371,7 +371,7 @@ func (s *session) marked() bool {
 }
 
 // nameOf is the name of a controller in the engine's messages.
-func nameOf(c *manifests.Controller) string {
+func nameOf(c *manifest.Controller) string {
 	kind, _ := hook.DescriptorOf(c.GVK().Kind)
 	return string(kind.ControllerKind) + "/" + c.Name()
 }

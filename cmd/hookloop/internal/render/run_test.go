@@ -10,7 +10,7 @@ import (
 // TestDeleteSharedParent deletes a parent of two controllers without finalizers: it is gone when it
 // is deleted for the second one.
 func TestDeleteSharedParent(t *testing.T) {
-	set, err := manifests.Read(strings.NewReader(`
+	set, err := manifest.Read(strings.NewReader(`
 apiVersion: metacontroller.k8s.io/v1alpha1
 kind: DecoratorController
 metadata: {name: a}

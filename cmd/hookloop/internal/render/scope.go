@@ -42,14 +42,14 @@ func (w *world) scopeOf(in *input) scope {
 
 // hasNamespacedParent reports whether a controller has parents in the files, and whether all of its
 // parents have a namespace.
-func (w *world) hasNamespacedParent(in *input, c *manifests.Controller) bool {
+func (w *world) hasNamespacedParent(in *input, c *manifest.Controller) bool {
 	found := false
 	for _, r := range parentResources(c) {
 		kind, namespaced, _ := w.memory.Kind(r)
 		if !namespaced {
 			return false
 		}
-		found = found || slices.ContainsFunc(in.objects, func(o *manifests.Object) bool {
+		found = found || slices.ContainsFunc(in.objects, func(o *manifest.Object) bool {
 			return o.GVK().GroupKind() == kind.GroupKind()
 		})
 	}
@@ -58,7 +58,7 @@ func (w *world) hasNamespacedParent(in *input, c *manifests.Controller) bool {
 
 // asksOtherNamespaces reports whether the hook that selects related objects has version v2: that of
 // a namespaced parent sees all namespaces then. It is the customize hook, else the first one.
-func asksOtherNamespaces(c *manifests.Controller) bool {
+func asksOtherNamespaces(c *manifest.Controller) bool {
 	hooks := c.Hooks()
 	selects := hooks[hook.Customize]
 	if selects == nil {

@@ -140,7 +140,7 @@ func (w *world) assume(ctx context.Context, in *input) error {
 			if _, _, served := w.memory.Kind(r); served {
 				continue
 			}
-			i := slices.IndexFunc(in.objects, func(o *manifests.Object) bool {
+			i := slices.IndexFunc(in.objects, func(o *manifest.Object) bool {
 				k := o.GVK()
 				return k.GroupVersion() == r.GroupVersion() && strings.HasPrefix(r.Resource, strings.ToLower(k.Kind[:1]))
 			})
@@ -314,7 +314,7 @@ func (w *world) findParents(ctx context.Context, in *input) error {
 }
 
 // findLive adds the parents of the cluster.
-func (w *world) findLive(ctx context.Context, c *manifests.Controller) error {
+func (w *world) findLive(ctx context.Context, c *manifest.Controller) error {
 	for _, r := range parentResources(c) {
 		if _, _, served := w.memory.Kind(r); !served {
 			continue // the engine reports it
@@ -330,7 +330,7 @@ func (w *world) findLive(ctx context.Context, c *manifests.Controller) error {
 }
 
 // stored names the object of a file as the API server has it, in a version.
-func (w *world) stored(o *manifests.Object, kind schema.GroupVersionKind) object.Ref {
+func (w *world) stored(o *manifest.Object, kind schema.GroupVersionKind) object.Ref {
 	ref := object.Ref{GVK: kind, Namespace: o.Namespace(), Name: o.Name()}
 	switch _, namespaced, _ := w.memory.Resource(kind); {
 	case !namespaced:

@@ -102,7 +102,7 @@ func render(p project) (map[string][]byte, error) {
 
 // roleFor returns the role of a controller, as "hookloop rbac" prints it.
 func roleFor(controller []byte, name string) ([]byte, error) {
-	set, err := manifests.Read(bytes.NewReader(controller), "-")
+	set, err := manifest.Read(bytes.NewReader(controller), "-")
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", controllerFile, err)
 	}

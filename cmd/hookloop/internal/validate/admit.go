@@ -38,18 +38,18 @@ type admission struct {
 // definition is a CRD; object is nil for one of Hookloop.
 type definition struct {
 	*apiextensionsv1.CustomResourceDefinition
-	object *manifests.Object
+	object *manifest.Object
 }
 
 // admitAll creates all objects in an API server in memory, CRDs first. It returns the CRDs of the
 // set that an API server accepts.
-func (c *checker) admitAll(ctx context.Context) ([]*manifests.CRD, error) {
+func (c *checker) admitAll(ctx context.Context) ([]*manifest.CRD, error) {
 	a, err := newAdmission(c)
 	if err != nil {
 		return nil, err
 	}
 	defer a.server.Close()
-	var accepted []*manifests.CRD
+	var accepted []*manifest.CRD
 	for _, o := range c.set.Objects {
 		if !isCRD(o) {
 			continue
@@ -62,7 +62,7 @@ func (c *checker) admitAll(ctx context.Context) ([]*manifests.CRD, error) {
 		if len(c.findings) > before || o.Into(crd) != nil {
 			continue
 		}
-		accepted = append(accepted, &manifests.CRD{Object: o, Definition: crd})
+		accepted = append(accepted, &manifest.CRD{Object: o, Definition: crd})
 		a.definitions = append(a.definitions, &definition{crd, o})
 	}
 	if err := a.known.Refresh(ctx); err != nil {
@@ -79,7 +79,7 @@ func (c *checker) admitAll(ctx context.Context) ([]*manifests.CRD, error) {
 	return accepted, nil
 }
 
-func isCRD(o *manifests.Object) bool {
+func isCRD(o *manifest.Object) bool {
 	return o.GVK().Group == apiextensionsv1.GroupName && o.GVK().Kind == "CustomResourceDefinition"
 }
 
@@ -117,7 +117,7 @@ func newAdmission(c *checker) (*admission, error) {
 
 // admit asks the server about one object. Objects of kinds that it does not serve are passed over,
 // unless a CRD has the kind in another version.
-func (a *admission) admit(ctx context.Context, o *manifests.Object) error {
+func (a *admission) admit(ctx context.Context, o *manifest.Object) error {
 	r, err := a.known.Kind(o.GVK())
 	var missing *engine.NotServedError
 	if errors.As(err, &missing) {
@@ -170,7 +170,7 @@ func (a *admission) namespace(ctx context.Context, u *unstructured.Unstructured)
 }
 
 // unserved reports an object of a CRD's kind in a version that the CRD does not serve.
-func (a *admission) unserved(o *manifests.Object) {
+func (a *admission) unserved(o *manifest.Object) {
 	for _, d := range a.definitions {
 		if d.Spec.Group != o.GVK().Group {
 			continue
@@ -212,7 +212,7 @@ var strictField = regexp.MustCompile(`(unknown|duplicate) field "([^"]+)"`)
 var wrongType = regexp.MustCompile(`cannot unmarshal (\w+).* into Go struct field \w+\.([\w.]+) of type (\S+)$`)
 
 // refused adds a finding for each cause of a refusal.
-func (a *admission) refused(o *manifests.Object, err error) {
+func (a *admission) refused(o *manifest.Object, err error) {
 	var status apierrors.APIStatus
 	switch {
 	case err == nil || apierrors.IsAlreadyExists(err): // twice in the files, which is no fault of the object
@@ -248,7 +248,7 @@ func (a *admission) refused(o *manifests.Object, err error) {
 
 // fieldOf returns the path of a field in the file. The API server reports the schema of a CRD with
 // one version at spec.validation.
-func fieldOf(o *manifests.Object, path string) string {
+func fieldOf(o *manifest.Object, path string) string {
 	if isCRD(o) {
 		for _, top := range []string{"validation", "subresources", "additionalPrinterColumns", "selectableFields"} {
 			if rest, found := strings.CutPrefix(path, "spec."+top); found {
@@ -261,7 +261,7 @@ func fieldOf(o *manifests.Object, path string) string {
 
 // suggestion returns the name that a wrong name probably means, of the fields that a CRD's schema
 // has beside it.
-func (a *admission) suggestion(o *manifests.Object, path string) string {
+func (a *admission) suggestion(o *manifest.Object, path string) string {
 	i := slices.IndexFunc(a.definitions, func(d *definition) bool {
 		return d.Spec.Group == o.GVK().Group && d.Spec.Names.Kind == o.GVK().Kind
 	})

@@ -166,7 +166,7 @@ func TestTenantHook(t *testing.T) {
 // findings returns the report about a directory as text, with DIR for its name.
 func findings(t *testing.T, dir string, o validate.Options) string {
 	t.Helper()
-	set, err := manifests.ReadAll(nil, dir)
+	set, err := manifest.ReadAll(nil, dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 func itoa(i int) string { return strconv.Itoa(i) }
 
 // withoutEffect reports fields that do nothing.
-func (c *checker) withoutEffect(controller *manifests.Controller) {
+func (c *checker) withoutEffect(controller *manifest.Controller) {
 	if composite, ok := controller.Declared.(*v1alpha1.CompositeController); ok {
 		c.compositeWithoutEffect(controller, &composite.Spec)
 	}
@@ -27,7 +27,7 @@ func (c *checker) withoutEffect(controller *manifests.Controller) {
 	}
 }
 
-func (c *checker) compositeWithoutEffect(controller *manifests.Controller, spec *v1alpha1.CompositeControllerSpec) {
+func (c *checker) compositeWithoutEffect(controller *manifest.Controller, spec *v1alpha1.CompositeControllerSpec) {
 	rolls := func(r v1alpha1.ChildResourceRule) bool { return r.UpdateStrategy.Method.Rolling() }
 	for i, child := range spec.ChildResources {
 		if len(child.UpdateStrategy.StatusChecks.Conditions) > 0 && !rolls(child) {

@@ -11,7 +11,7 @@ import (
 
 // hook asks the hook of the one controller, and reports the operations that it does not serve.
 // Other faults of its answers are counted: "hookloop verify" shows them.
-func (c *checker) hook(ctx context.Context, all []*manifests.Controller, o conformance.Options) error {
+func (c *checker) hook(ctx context.Context, all []*manifest.Controller, o conformance.Options) error {
 	if len(all) != 1 {
 		return &conformance.UsageError{Problem: "--hook: the files have " + itoa(len(all)) +
 			" valid controllers, expected one for the address"}

@@ -13,7 +13,7 @@ import (
 )
 
 // resources checks the resources that controllers name.
-func (c *checker) resources(ctx context.Context, all []*manifests.Controller, crds []*manifests.CRD) error {
+func (c *checker) resources(ctx context.Context, all []*manifest.Controller, crds []*manifest.CRD) error {
 	known, err := catalog.New(ctx, crds)
 	if err != nil {
 		return err
@@ -41,13 +41,13 @@ func (c *checker) resources(ctx context.Context, all []*manifests.Controller, cr
 }
 
 // oneParent reports whether a controller has parents of one resource.
-func oneParent(c *manifests.Controller) bool {
+func oneParent(c *manifest.Controller) bool {
 	parent := func(u v1alpha1.Use) bool { return u.Role == v1alpha1.RoleParent }
 	return len(slices.DeleteFunc(c.Uses(), func(u v1alpha1.Use) bool { return !parent(u) })) == 1
 }
 
 // undeclared reports a resource that is not known without a cluster.
-func (c *checker) undeclared(controller *manifests.Controller, use v1alpha1.Use, known *catalog.Catalog) {
+func (c *checker) undeclared(controller *manifest.Controller, use v1alpha1.Use, known *catalog.Catalog) {
 	meant, similar := known.Similar(use.Rule)
 	version := meant.GVK.GroupVersion().String()
 	switch {
@@ -66,7 +66,7 @@ func (c *checker) undeclared(controller *manifests.Controller, use v1alpha1.Use,
 }
 
 // parent checks the CRD of a parent that the files declare.
-func (c *checker) parent(controller *manifests.Controller, r object.Resource, crds []*manifests.CRD) {
+func (c *checker) parent(controller *manifest.Controller, r object.Resource, crds []*manifest.CRD) {
 	for _, crd := range crds {
 		if crd.Definition.Spec.Group != r.GVK.Group || crd.Definition.Spec.Names.Plural != r.Plural {
 			continue
@@ -79,7 +79,7 @@ func (c *checker) parent(controller *manifests.Controller, r object.Resource, cr
 	}
 }
 
-func (c *checker) parentVersion(controller *manifests.Controller, crd *manifests.CRD, i int) {
+func (c *checker) parentVersion(controller *manifest.Controller, crd *manifest.CRD, i int) {
 	v := crd.Definition.Spec.Versions[i]
 	at := "spec.versions[" + itoa(i) + "]"
 	if controller.Kind().OwnsStatus && (v.Subresources == nil || v.Subresources.Status == nil) {

@@ -4,7 +4,7 @@ import "github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
 
 // transports warns about hooks with a transport that another program adds to Hookloop's own: this
 // program knows neither whether there is one of this name nor what its configuration may be.
-func (c *checker) transports(controller *manifests.Controller) {
+func (c *checker) transports(controller *manifest.Controller) {
 	hooks := controller.Hooks()
 	for _, op := range controller.Kind().Operations {
 		hook := hooks[op]

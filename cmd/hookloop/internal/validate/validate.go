@@ -29,7 +29,7 @@ const (
 
 // Finding is a fault of a file.
 type Finding struct {
-	manifests.Position
+	manifest.Position
 	Severity Severity `json:"severity"`
 	// Object is the kind and name of the object, as in Website "shop"; empty for a file that cannot
 	// be read.
@@ -70,12 +70,12 @@ func (r *Report) Errors() (n int) {
 
 // checker collects findings.
 type checker struct {
-	set      *manifests.Set
+	set      *manifest.Set
 	findings []Finding
 }
 
 // add adds a finding about a field of an object.
-func (c *checker) add(o *manifests.Object, severity Severity, path, format string, args ...any) {
+func (c *checker) add(o *manifest.Object, severity Severity, path, format string, args ...any) {
 	c.findings = append(c.findings, Finding{
 		Position: o.At(path), Severity: severity, Object: fmt.Sprintf("%s %q", o.GVK().Kind, o.Name()), Field: path,
 		Message: oneLine(fmt.Sprintf(format, args...)),
@@ -97,8 +97,8 @@ func (c *checker) files() {
 	}
 	if len(c.set.Objects) == 0 && len(c.set.Faults) == 0 {
 		c.findings = append(c.findings, Finding{
-			Position: manifests.Position{File: c.set.String()}, Severity: Error,
-			Message: "has no object, expected a " + manifests.OneOfKinds() + " of " +
+			Position: manifest.Position{File: c.set.String()}, Severity: Error,
+			Message: "has no object, expected a " + manifest.OneOfKinds() + " of " +
 				v1alpha1.GroupVersion.String(),
 		})
 	}
@@ -106,7 +106,7 @@ func (c *checker) files() {
 
 // Check checks the objects of a set, and reports its faults. Its error reports that it could not,
 // or a wrong option.
-func Check(ctx context.Context, set *manifests.Set, o Options) (*Report, error) {
+func Check(ctx context.Context, set *manifest.Set, o Options) (*Report, error) {
 	c := &checker{set: set}
 	c.files()
 	accepted, err := c.admitAll(ctx)
@@ -132,9 +132,9 @@ func Check(ctx context.Context, set *manifests.Set, o Options) (*Report, error) 
 
 // controllers decodes the controllers. Their unknown fields and schema errors are found before; the
 // engine's own validation adds its errors about other fields.
-func (c *checker) controllers() []*manifests.Controller {
-	var all []*manifests.Controller
-	first := map[string]*manifests.Controller{}
+func (c *checker) controllers() []*manifest.Controller {
+	var all []*manifest.Controller
+	first := map[string]*manifest.Controller{}
 	declared := false
 	for _, o := range c.set.Objects {
 		found, faults := o.Decode()
@@ -153,13 +153,13 @@ func (c *checker) controllers() []*manifests.Controller {
 	}
 	if !declared && len(c.set.Objects) > 0 && len(c.set.Faults) == 0 {
 		c.add(c.set.Objects[0], Warning, "", "no controller in %s, expected a %s of %s", c.set,
-			manifests.OneOfKinds(), v1alpha1.GroupVersion)
+			manifest.OneOfKinds(), v1alpha1.GroupVersion)
 	}
 	return all
 }
 
 // addOnce adds the engine's fault unless there is an error at its position.
-func (c *checker) addOnce(o *manifests.Object, fault manifests.Fault) {
+func (c *checker) addOnce(o *manifest.Object, fault manifest.Fault) {
 	known := func(f Finding) bool { return f.Position == o.At(fault.Field) && f.Severity == Error }
 	if !slices.ContainsFunc(c.findings, known) {
 		c.add(o, Error, fault.Field, "%s", fault.Text)

@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func check(t *testing.T, files ...string) *validate.Report {
 	t.Helper()
-	set, err := manifests.Read(nil, files...)
+	set, err := manifest.Read(nil, files...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func readDeclared(o *object.Object) (*declared, error) {
 		return nil, err
 	}
 	kind, _ := hook.DescriptorOf(o.GVK().Kind)
-	d := &declared{hooks: manifests.Hooks(kind, into)}
+	d := &declared{hooks: manifest.Hooks(kind, into)}
 	lists := map[v1alpha1.Role]*[]v1alpha1.ResourceRule{
 		v1alpha1.RoleParent: &d.parents, v1alpha1.RoleChild: &d.children, v1alpha1.RoleInput: &d.inputs,
 	}
@@ -47,7 +47,7 @@ func readDeclared(o *object.Object) (*declared, error) {
 func decodeController(o *object.Object) (v1alpha1.Controller, error) {
 	c, found := v1alpha1.NewController(o.GVK().Kind)
 	if !found {
-		return nil, fmt.Errorf("got a %s, expected a %s", o.GVK().Kind, manifests.OneOfKinds())
+		return nil, fmt.Errorf("got a %s, expected a %s", o.GVK().Kind, manifest.OneOfKinds())
 	}
 	if err := json.Unmarshal(o.Raw(), c); err != nil {
 		return nil, object.Explain(err)

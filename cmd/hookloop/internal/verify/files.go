@@ -94,7 +94,7 @@ func readObjects(name string) ([]*object.Object, error) {
 	if name == "-" {
 		return nil, usagef("-: stdin is not read, expected a file or a folder")
 	}
-	set, err := manifests.Read(nil, name)
+	set, err := manifest.Read(nil, name)
 	if err != nil {
 		return nil, usagef("%v", err)
 	}
