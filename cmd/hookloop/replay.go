@@ -7,7 +7,7 @@ import (
 
 // newReplay returns the command that asks a hook recorded questions again.
 func newReplay() *cobra.Command {
-	var options conformance.ReplayOptions
+	var options verify.ReplayOptions
 	var output string
 	cmd := &cobra.Command{
 		Use:   "replay FILE... --hook ADDRESS",
@@ -26,7 +26,7 @@ Exit code: 0 if all answers are the recorded ones, 1 if one differs, 2 for a wro
 		RunE: func(cmd *cobra.Command, files []string) error {
 			discardGRPCLog()
 			options.Files = files
-			report, err := conformance.Replay(cmd.Context(), options)
+			report, err := verify.Replay(cmd.Context(), options)
 			if err != nil {
 				return verifyError(err)
 			}

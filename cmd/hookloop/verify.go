@@ -10,7 +10,7 @@ import (
 
 // newVerify returns the command that checks the answers of a hook.
 func newVerify() *cobra.Command {
-	var options conformance.Options
+	var options verify.Options
 	var output string
 	cmd := &cobra.Command{
 		Use:   "verify [-- COMMAND]",
@@ -37,7 +37,7 @@ Exit code: 0 without faults, 1 with faults, 2 for a wrong flag or file. Notes ar
 				return err
 			}
 			discardGRPCLog()
-			report, err := conformance.Verify(cmd.Context(), options)
+			report, err := verify.Verify(cmd.Context(), options)
 			if err != nil {
 				return verifyError(err)
 			}
@@ -59,7 +59,7 @@ Exit code: 0 without faults, 1 with faults, 2 for a wrong flag or file. Notes ar
 	return cmd
 }
 
-func bindVerify(f *pflag.FlagSet, o *conformance.Options) {
+func bindVerify(f *pflag.FlagSet, o *verify.Options) {
 	f.StringArrayVar(&o.Addresses, "hook", nil,
 		"[OPERATION=]ADDRESS of the hook; repeat it for the webhooks of several operations")
 	f.StringVar(&o.Kind, "kind", "",
@@ -77,7 +77,7 @@ func bindVerify(f *pflag.FlagSet, o *conformance.Options) {
 }
 
 // bindSecurity binds the flags of trust and credentials.
-func bindSecurity(f *pflag.FlagSet, o *conformance.Security) {
+func bindSecurity(f *pflag.FlagSet, o *verify.Security) {
 	f.BoolVar(&o.Insecure, "insecure", false, "call a gRPC hook in plain text")
 	f.StringVar(&o.CA, "ca", "", "file with the CA certificates of the hook; empty trusts the system's")
 	f.StringVar(&o.Cert, "cert", "", "file with the client's certificate")
@@ -88,7 +88,7 @@ func bindSecurity(f *pflag.FlagSet, o *conformance.Security) {
 
 // verifyError makes a wrong option of verify a wrong command line.
 func verifyError(err error) error {
-	var usage *conformance.UsageError
+	var usage *verify.UsageError
 	if errors.As(err, &usage) {
 		return &usageError{usage.Problem}
 	}

@@ -155,7 +155,7 @@ func TestTenantHook(t *testing.T) {
 		_, _ = w.Write([]byte(`{"status": {}, "children": []}`)) // the client may have disconnected
 	}))
 	t.Cleanup(server.Close)
-	hook := conformance.Options{Security: conformance.Security{Insecure: true}}
+	hook := verify.Options{Security: verify.Security{Insecure: true}}
 	hook.Addresses = []string{server.URL + "/sync", "finalize=" + server.URL + "/finalize"}
 	out := findings(t, "../../../../examples/tenant", validate.Options{Hook: hook})
 	hook.Addresses = []string{"http://127.0.0.1:1/sync", "finalize=http://127.0.0.1:1/finalize"}

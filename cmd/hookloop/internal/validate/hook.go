@@ -11,9 +11,9 @@ import (
 
 // hook asks the hook of the one controller, and reports the operations that it does not serve.
 // Other faults of its answers are counted: "hookloop verify" shows them.
-func (c *checker) hook(ctx context.Context, all []*manifest.Controller, o conformance.Options) error {
+func (c *checker) hook(ctx context.Context, all []*manifest.Controller, o verify.Options) error {
 	if len(all) != 1 {
-		return &conformance.UsageError{Problem: "--hook: the files have " + itoa(len(all)) +
+		return &verify.UsageError{Problem: "--hook: the files have " + itoa(len(all)) +
 			" valid controllers, expected one for the address"}
 	}
 	controller := all[0]
@@ -21,14 +21,14 @@ func (c *checker) hook(ctx context.Context, all []*manifest.Controller, o confor
 	for _, object := range c.set.Objects {
 		if file := object.At("").File; object == controller.Object || isCRD(object) {
 			if file == "-" {
-				return &conformance.UsageError{Problem: "--hook: the files come from stdin, expected names of files"}
+				return &verify.UsageError{Problem: "--hook: the files come from stdin, expected names of files"}
 			}
 			if !slices.Contains(o.Files, file) {
 				o.Files = append(o.Files, file)
 			}
 		}
 	}
-	report, err := conformance.Verify(ctx, o)
+	report, err := verify.Verify(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -36,9 +36,9 @@ func (c *checker) hook(ctx context.Context, all []*manifest.Controller, o confor
 	for _, f := range report.Findings {
 		at := "spec.hooks." + string(f.Operation)
 		switch {
-		case f.Level != conformance.Fault:
-		case f.ID == conformance.Unreachable && controller.Hooks()[f.Operation] == nil:
-		case f.ID == conformance.NotServed || f.ID == conformance.Unreachable:
+		case f.Level != verify.Fault:
+		case f.ID == verify.Unreachable && controller.Hooks()[f.Operation] == nil:
+		case f.ID == verify.NotServed || f.ID == verify.Unreachable:
 			c.add(controller.Object, Error, at, "%s: the hook at %s: got %s, expected %s",
 				at, report.Addresses[f.Operation], f.Got, f.Expected)
 		default:

@@ -48,7 +48,7 @@ func (f Finding) String() string {
 type Options struct {
 	// Hook is the way to a hook that is asked; it is not asked if Addresses is empty. Check sets
 	// Files.
-	Hook conformance.Options
+	Hook verify.Options
 }
 
 // Report is the result of Check.

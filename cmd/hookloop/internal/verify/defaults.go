@@ -1,4 +1,4 @@
-package conformance
+package verify
 
 import "k8s.io/apimachinery/pkg/runtime"
 

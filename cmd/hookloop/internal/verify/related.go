@@ -1,4 +1,4 @@
-package conformance
+package verify
 
 import (
 	_ "embed"
@@ -27,7 +27,7 @@ var relatedSamples []byte
 var samplesByKind = sync.OnceValue(func() map[string]map[string]any {
 	var all map[string]map[string]any
 	if err := yaml.Unmarshal(relatedSamples, &all); err != nil {
-		panic("conformance: relatedsamples.yaml: " + err.Error()) // a file of this package
+		panic("verify: relatedsamples.yaml: " + err.Error()) // a file of this package
 	}
 	return all
 })

@@ -1,4 +1,4 @@
-package conformance
+package verify
 
 import (
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"

@@ -1,4 +1,4 @@
-package conformance
+package verify
 
 import "slices"
 
@@ -110,7 +110,7 @@ func Rules() []Rule { return slices.Clone(rules) }
 func ruleOf(id string) Rule {
 	i := slices.IndexFunc(rules, func(r Rule) bool { return r.ID == id })
 	if i < 0 {
-		panic("conformance: no rule " + id)
+		panic("verify: no rule " + id)
 	}
 	return rules[i]
 }

@@ -1,4 +1,4 @@
-package conformance
+package verify
 
 import (
 	_ "embed"
@@ -20,7 +20,7 @@ var builtinDefaults []byte
 var defaultsByKind = sync.OnceValue(func() map[string]any {
 	var all map[string]any
 	if err := yaml.Unmarshal(builtinDefaults, &all); err != nil {
-		panic("conformance: serverdefaults.yaml: " + err.Error()) // a file of this package
+		panic("verify: serverdefaults.yaml: " + err.Error()) // a file of this package
 	}
 	return all
 })

@@ -1,4 +1,4 @@
-// Package conformance asks a hook a fixed set of questions and reports the faults of its answers:
+// Package verify asks a hook a fixed set of questions and reports the faults of its answers:
 // JSON in another encoding, children that the engine rejects, integers and texts that changed on
 // the way, errors without a code, deadlines and cancellations that the hook ignores.
 //
@@ -7,7 +7,7 @@
 // client of its own shows what the engine's client would hide; package plan and the engine's
 // transports then judge the same answers as in production. The tests run hooks with planted faults,
 // each of which must be found by its id. The functions are safe for concurrent use.
-package conformance
+package verify
 
 import (
 	"context"
