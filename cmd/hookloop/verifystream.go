@@ -11,7 +11,7 @@ import (
 
 // verifyStream are the flags of the command verify-stream.
 type verifyStream struct {
-	options            streamkit.Options
+	options            verifystream.Options
 	hook               string
 	caFile, serverName string
 	listen             string
@@ -46,7 +46,7 @@ author writes on that SDK. The exit code is 1 if a dialogue fails.`,
 	flags.StringVar(&f.tlsKey, "tls-key", "", "with --listen: PEM file with the certificate's key")
 	flags.StringSliceVar(&f.options.Only, "only", nil, "names of the dialogues to play; empty: all")
 	flags.StringSliceVar(&f.options.Skip, "skip", nil, "names of dialogues to leave out")
-	flags.DurationVar(&f.options.Wait, "wait", streamkit.DefaultWait, "longest wait for a message of the hook")
+	flags.DurationVar(&f.options.Wait, "wait", verifystream.DefaultWait, "longest wait for a message of the hook")
 	flags.BoolVar(&f.options.Transcript, "transcript", false, "print the messages of dialogues that fail")
 	flags.BoolVar(&f.list, "list", false, "list the dialogues and exit")
 	bindOutput(cmd, &f.output, "text", "json")
@@ -56,7 +56,7 @@ author writes on that SDK. The exit code is 1 if a dialogue fails.`,
 func (f *verifyStream) run(cmd *cobra.Command) error {
 	out := cmd.OutOrStdout()
 	if f.list {
-		return streamkit.List(out)
+		return verifystream.List(out)
 	}
 	if (f.hook == "") == (f.listen == "") {
 		return &usageError{"verify-stream: --hook and --listen are both set or both empty, expected one of them"}
@@ -69,7 +69,7 @@ func (f *verifyStream) run(cmd *cobra.Command) error {
 		lines = io.Discard
 	}
 	results, err := f.play(cmd, lines)
-	if wrong := (*streamkit.OptionError)(nil); errors.As(err, &wrong) {
+	if wrong := (*verifystream.OptionError)(nil); errors.As(err, &wrong) {
 		return &usageError{"verify-stream: " + wrong.Error()}
 	}
 	if err != nil {
@@ -78,24 +78,24 @@ func (f *verifyStream) run(cmd *cobra.Command) error {
 	if f.output == "json" {
 		err = writeJSON(out, results)
 	} else {
-		_, err = fmt.Fprintln(out, streamkit.Summary(results))
+		_, err = fmt.Fprintln(out, verifystream.Summary(results))
 	}
 	if err != nil {
 		return err
 	}
-	if err := streamkit.Failures(results); err != nil {
+	if err := verifystream.Failures(results); err != nil {
 		return findings("%v", err)
 	}
 	return nil
 }
 
-func (f *verifyStream) play(cmd *cobra.Command, out io.Writer) ([]streamkit.Result, error) {
+func (f *verifyStream) play(cmd *cobra.Command, out io.Writer) ([]verifystream.Result, error) {
 	if f.hook != "" {
-		return streamkit.Dial(cmd.Context(), streamkit.DialOptions{
+		return verifystream.Dial(cmd.Context(), verifystream.DialOptions{
 			Options: f.options, Address: f.hook, CAFile: f.caFile, ServerName: f.serverName,
 		}, out)
 	}
-	return streamkit.Listen(cmd.Context(), streamkit.ListenOptions{
+	return verifystream.Listen(cmd.Context(), verifystream.ListenOptions{
 		Options: f.options, Address: f.listen, CertFile: f.tlsCert, KeyFile: f.tlsKey,
 		Listening: func(address string) {
 			fmt.Fprintf(cmd.ErrOrStderr(), "waiting for a hook at %s\n", address) //nolint:errcheck // shown only

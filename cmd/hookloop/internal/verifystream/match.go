@@ -1,4 +1,4 @@
-package streamkit
+package verifystream
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-// Package streamkit checks the hook's side of a stream (proto package hookloop.stream.v1). It plays
+// Package verifystream checks the hook's side of a stream (proto package hookloop.stream.v1). It plays
 // the engine's side of recorded dialogues against a running hook, and reports each difference.
 //
 //	dialogues/*.yaml ─→ player ─ link ─→ the hook under test
@@ -12,7 +12,7 @@
 //
 // Tests run it against hooks on the three SDKs, and against hooks with planted faults, which must
 // fail (test/streamkit).
-package streamkit
+package verifystream
 
 import (
 	"context"
