@@ -20,7 +20,7 @@ type rbacFlags struct {
 	output, account, as string
 	kubeconfig, context string
 	check               bool
-	access.Options
+	rbac.Options
 }
 
 // newRBAC returns the command that prints the roles of controllers.
@@ -117,7 +117,7 @@ func (f *rbacFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	needed, err := access.New(cmd.Context(), set, f.Options)
+	needed, err := rbac.New(cmd.Context(), set, f.Options)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (f *rbacFlags) run(cmd *cobra.Command) error {
 }
 
 // missing prints the missing rights.
-func (f *rbacFlags) missing(cmd *cobra.Command, needed *access.Access) error {
+func (f *rbacFlags) missing(cmd *cobra.Command, needed *rbac.Access) error {
 	var as types.NamespacedName
 	if f.as != "" {
 		var err error
@@ -160,7 +160,7 @@ func (f *rbacFlags) missing(cmd *cobra.Command, needed *access.Access) error {
 	return findings("%d of %d rights are missing", missing.Verbs(), needed.Verbs())
 }
 
-func (f *rbacFlags) write(cmd *cobra.Command, a *access.Access) error {
+func (f *rbacFlags) write(cmd *cobra.Command, a *rbac.Access) error {
 	if f.output == "json" {
 		for _, note := range a.Notes {
 			if _, err := io.WriteString(cmd.ErrOrStderr(), "note: "+note+"\n"); err != nil {

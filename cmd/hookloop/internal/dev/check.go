@@ -36,7 +36,7 @@ func (s *session) check(ctx context.Context, d *declared) error {
 
 // checkRights checks the rights on the objects of the controllers.
 func (s *session) checkRights(ctx context.Context, d *declared, known *catalog.Catalog) error {
-	needed, err := access.Of(d.controllerFiles, known, access.Options{})
+	needed, err := rbac.Of(d.controllerFiles, known, rbac.Options{})
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (s *session) checkCRDs(ctx context.Context, d *declared) error {
 	var faults []error
 	for i := len(d.crdFiles) - 1; i >= 0; i-- {
 		crd := d.crdFiles[i]
-		needed := &access.Access{}
+		needed := &rbac.Access{}
 		needed.Need(crdResource.GroupResource(), "", crd.Name(), "list", "watch")
 		needed.Need(crdResource.GroupResource(), crd.Name(), crd.Name(), "get", "create", "patch")
 		missing, err := s.missing(ctx, needed)
@@ -146,7 +146,7 @@ func servesAll(served *catalog.Catalog, crd *manifest.CRD) bool {
 
 // missing returns those rights that the user lacks. If the user may not ask, none is known to be
 // missing.
-func (s *session) missing(ctx context.Context, needed *access.Access) ([]string, error) {
+func (s *session) missing(ctx context.Context, needed *rbac.Access) ([]string, error) {
 	missing, err := needed.Missing(ctx, s.cluster.config, types.NamespacedName{})
 	if apierrors.IsForbidden(err) {
 		s.print.notef("your rights cannot be checked: %v", err)

@@ -1,4 +1,4 @@
-package access_test
+package rbac_test
 
 import (
 	"bytes"
@@ -18,13 +18,13 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-func rights(t *testing.T, o access.Options, files ...string) *access.Access {
+func rights(t *testing.T, o rbac.Options, files ...string) *rbac.Access {
 	t.Helper()
 	set, err := manifest.Read(nil, files...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := access.New(t.Context(), set, o)
+	a, err := rbac.New(t.Context(), set, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,11 +38,11 @@ func TestRoles(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, file string
-		access.Options
+		rbac.Options
 	}{
-		{"tenant", "../../../../examples/tenant", access.Options{}},
-		{"kinds", "testdata/kinds.yaml", access.Options{}},
-		{"everything", "testdata/kinds.yaml", access.Options{
+		{"tenant", "../../../../examples/tenant", rbac.Options{}},
+		{"kinds", "testdata/kinds.yaml", rbac.Options{}},
+		{"everything", "testdata/kinds.yaml", rbac.Options{
 			Engine: true, ServerSide: true, OwnerPermission: true,
 			Related: []schema.GroupResource{{Resource: "secrets"}, {Group: "apps", Resource: "deployments"}},
 		}},
@@ -103,7 +103,7 @@ func sameObjects(t *testing.T, asYAML, asJSON []byte) {
 func TestProductionRoles(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	if err := rights(t, access.Options{Name: "mine", Account: account, Engine: true}, "testdata/kinds.yaml").
+	if err := rights(t, rbac.Options{Name: "mine", Account: account, Engine: true}, "testdata/kinds.yaml").
 		WriteYAML(&out); err != nil {
 		t.Fatal(err)
 	}

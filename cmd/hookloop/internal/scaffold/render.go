@@ -106,7 +106,7 @@ func roleFor(controller []byte, name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", controllerFile, err)
 	}
-	rights, err := access.New(context.Background(), set, access.Options{Name: name})
+	rights, err := rbac.New(context.Background(), set, rbac.Options{Name: name})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", controllerFile, err)
 	}
