@@ -32,9 +32,9 @@ func completed(list func(ctx context.Context, args []string, toComplete string) 
 }
 
 // completeObject completes RESOURCE NAME and RESOURCE/NAME from the cluster.
-func completeObject(target *client.Target) completer {
+func completeObject(target *cluster.Target) completer {
 	return completed(func(ctx context.Context, args []string, toComplete string) ([]string, error) {
-		c, err := client.NewCompletion(*target)
+		c, err := cluster.NewCompletion(*target)
 		if err != nil {
 			return nil, err
 		}
@@ -56,9 +56,9 @@ func completeObject(target *client.Target) completer {
 }
 
 // completeNamespace completes a flag with a namespace of the cluster.
-func completeNamespace(target *client.Target) completer {
+func completeNamespace(target *cluster.Target) completer {
 	return completed(func(ctx context.Context, _ []string, _ string) ([]string, error) {
-		c, err := client.NewCompletion(*target)
+		c, err := cluster.NewCompletion(*target)
 		if err != nil {
 			return nil, err
 		}
@@ -68,13 +68,13 @@ func completeNamespace(target *client.Target) completer {
 
 // completeContext completes a flag with a context of a kubeconfig.
 func completeContext(kubeconfig *string) completer {
-	return completed(func(context.Context, []string, string) ([]string, error) { return client.Contexts(*kubeconfig) })
+	return completed(func(context.Context, []string, string) ([]string, error) { return cluster.Contexts(*kubeconfig) })
 }
 
 // completeRunning completes a flag with a controller of the cluster.
 func completeRunning(kubeconfig, kubeContext *string) completer {
 	return completed(func(ctx context.Context, _ []string, _ string) ([]string, error) {
-		c, err := client.NewCompletion(client.Target{Kubeconfig: *kubeconfig, Context: *kubeContext})
+		c, err := cluster.NewCompletion(cluster.Target{Kubeconfig: *kubeconfig, Context: *kubeContext})
 		if err != nil {
 			return nil, err
 		}

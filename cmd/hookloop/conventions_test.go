@@ -170,9 +170,9 @@ func kubeconfig(t *testing.T, server string) string {
 	return file
 }
 
-// cluster serves an API with the CRDs of Hookloop and of Tenants, and with a Tenant and its
+// serveCluster serves an API with the CRDs of Hookloop and of Tenants, and with a Tenant and its
 // controller. It returns the kubeconfig.
-func cluster(t *testing.T) string {
+func serveCluster(t *testing.T) string {
 	t.Helper()
 	files, err := filepath.Glob("../../manifests/crds/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -215,7 +215,7 @@ func decode(t *testing.T, file string, into any) {
 // TestCompletion offers the names that a cluster and files have.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
-	there := cluster(t)
+	there := serveCluster(t)
 	nowhere := kubeconfig(t, "http://127.0.0.1:1")
 	for _, test := range []struct{ line, want string }{
 		{"trace tena", "tenants.examples.hookloop.dev"},
@@ -249,7 +249,7 @@ func TestCompletion(t *testing.T) {
 // TestColour prints colours on a terminal alone, and none with NO_COLOR.
 func TestColour(t *testing.T) {
 	t.Parallel()
-	there := cluster(t)
+	there := serveCluster(t)
 	args := []string{"trace", "tenant", "blue", "--metrics-url", "http://127.0.0.1:1"}
 	_, out, errs := executeWith(t, []string{"KUBECONFIG=" + there, "TERM=xterm"}, args...)
 	if strings.Contains(out, "\x1b") || !strings.Contains(out, "Tenant blue") {

@@ -12,7 +12,7 @@ const maxGraph = 500
 
 // newGraph returns the command that draws the objects around an object.
 func newGraph() *cobra.Command {
-	var target client.Target
+	var target cluster.Target
 	var output string
 	var limit int
 	cmd := &cobra.Command{
@@ -33,7 +33,7 @@ that are not True.`,
 			if limit < 1 {
 				return &usageError{fmt.Sprintf("--limit: got %d, expected a number from 1", limit)}
 			}
-			out, err := client.Graph(cmd.Context(), target, output, limit)
+			out, err := cluster.Graph(cmd.Context(), target, output, limit)
 			if err != nil {
 				return err
 			}
@@ -42,7 +42,7 @@ that are not True.`,
 		},
 	}
 	targetFlags(cmd, &target)
-	bindOutput(cmd, &output, client.Drawings...)
+	bindOutput(cmd, &output, cluster.Drawings...)
 	cmd.Flags().IntVar(&limit, "limit", maxGraph, "the largest number of objects")
 	return cmd
 }

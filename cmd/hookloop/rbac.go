@@ -137,11 +137,11 @@ func (f *rbacFlags) missing(cmd *cobra.Command, needed *rbac.Access) error {
 			return err
 		}
 	}
-	config, err := client.Config(f.kubeconfig, f.context)
+	config, err := cluster.Config(f.kubeconfig, f.context)
 	if err != nil {
 		return err
 	}
-	if err := client.Reach(cmd.Context(), config); err != nil {
+	if err := cluster.Reach(cmd.Context(), config); err != nil {
 		return err
 	}
 	missing, err := needed.Missing(cmd.Context(), config, as)

@@ -94,7 +94,7 @@ func (l *liveFlags) bind(f *pflag.FlagSet) {
 // config returns the client configuration; nil without --live.
 func (l *liveFlags) config() (*rest.Config, error) {
 	if l.live {
-		return client.Config(l.kubeconfig, l.context)
+		return cluster.Config(l.kubeconfig, l.context)
 	}
 	if l.kubeconfig != "" || l.context != "" {
 		return nil, &usageError{"--kubeconfig and --context: got one of them without --live, expected both"}

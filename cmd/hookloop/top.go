@@ -12,8 +12,8 @@ import (
 
 // newTop returns the command that shows the controllers of the running engines.
 func newTop() *cobra.Command {
-	var engine client.Engine
-	var cluster client.Target
+	var engine cluster.Engine
+	var target cluster.Target
 	var output string
 	var once bool
 	var interval time.Duration
@@ -41,7 +41,7 @@ pods/proxy in the engine's namespace, or at --metrics-url.`,
 			out := cmd.OutOrStdout()
 			screen := terminal.NewScreen(out)
 			once = once || output == "json" || !terminal.Live(out)
-			return client.Top(cmd.Context(), cluster, engine, interval, once, func(t *top.Table, failed error) error {
+			return cluster.Top(cmd.Context(), target, engine, interval, once, func(t *top.Table, failed error) error {
 				switch {
 				case failed != nil:
 					_, err := fmt.Fprintf(cmd.ErrOrStderr(), "hookloop: %s; trying again\n", oneLine(failed))
@@ -57,8 +57,8 @@ pods/proxy in the engine's namespace, or at --metrics-url.`,
 		},
 	}
 	flags := cmd.Flags()
-	clusterFlags(cmd, &cluster)
-	engineFlags(cmd, &engine, &cluster)
+	clusterFlags(cmd, &target)
+	engineFlags(cmd, &engine, &target)
 	bindOutput(cmd, &output, "text", "json")
 	flags.BoolVar(&once, "once", false, "print the table once")
 	flags.DurationVar(&interval, "interval", 2*time.Second, "the time between two scrapes")

@@ -15,8 +15,8 @@ import (
 
 // traceFlags are the flags of "hookloop trace".
 type traceFlags struct {
-	client.TraceOptions
-	target       client.Target
+	cluster.TraceOptions
+	target       cluster.Target
 	output       string
 	watch, spans bool
 	jaeger       string
@@ -76,7 +76,7 @@ func (f *traceFlags) run(cmd *cobra.Command) error {
 		f.Jaeger = f.jaeger
 	}
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
-	tracer, err := client.NewTracer(ctx, f.target, f.TraceOptions)
+	tracer, err := cluster.NewTracer(ctx, f.target, f.TraceOptions)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (f *traceFlags) run(cmd *cobra.Command) error {
 }
 
 // follow prints the report again with each change, until the object is deleted or the context ends.
-func (f *traceFlags) follow(cmd *cobra.Command, tracer *client.Tracer) error {
+func (f *traceFlags) follow(cmd *cobra.Command, tracer *cluster.Tracer) error {
 	out := cmd.OutOrStdout()
 	screen := terminal.NewScreen(out)
 	err := tracer.Watch(cmd.Context(), func(report *inspect.Report, failed error) error {
@@ -122,10 +122,10 @@ func (f *traceFlags) follow(cmd *cobra.Command, tracer *client.Tracer) error {
 		}
 		return screen.Show(text)
 	})
-	if errors.Is(err, client.ErrDeleted) && f.output == "json" {
+	if errors.Is(err, cluster.ErrDeleted) && f.output == "json" {
 		return nil
 	}
-	if errors.Is(err, client.ErrDeleted) {
+	if errors.Is(err, cluster.ErrDeleted) {
 		return screen.Show(f.target.Resource + " " + f.target.Name + " is deleted\n")
 	}
 	return err
@@ -147,7 +147,7 @@ func (f *traceFlags) draw(out io.Writer, report *inspect.Report) (string, error)
 
 // point sets the object that the arguments name: RESOURCE NAME, or RESOURCE/NAME as kubectl accepts
 // it.
-func point(cmd *cobra.Command, target *client.Target, args []string) error {
+func point(cmd *cobra.Command, target *cluster.Target, args []string) error {
 	if len(args) == 1 {
 		args = strings.SplitN(args[0], "/", 2)
 	}
@@ -162,7 +162,7 @@ func point(cmd *cobra.Command, target *client.Target, args []string) error {
 }
 
 // targetFlags adds the flags of commands that are about one object.
-func targetFlags(cmd *cobra.Command, target *client.Target) {
+func targetFlags(cmd *cobra.Command, target *cluster.Target) {
 	clusterFlags(cmd, target)
 	cmd.Flags().StringVarP(&target.Namespace, "namespace", "n", "", "the object's namespace; empty is the kubeconfig's")
 	cmd.ValidArgsFunction = completeObject(target)
@@ -170,7 +170,7 @@ func targetFlags(cmd *cobra.Command, target *client.Target) {
 }
 
 // clusterFlags adds the flags of commands that ask a cluster.
-func clusterFlags(cmd *cobra.Command, target *client.Target) {
+func clusterFlags(cmd *cobra.Command, target *cluster.Target) {
 	cmd.Flags().StringVar(&target.Kubeconfig, "kubeconfig", "",
 		"kubeconfig file; empty follows KUBECONFIG and ~/.kube/config")
 	cmd.Flags().StringVar(&target.Context, "context", "", "context of the kubeconfig; empty is its current one")
@@ -178,11 +178,11 @@ func clusterFlags(cmd *cobra.Command, target *client.Target) {
 }
 
 // engineFlags adds the flags of commands that ask a running engine.
-func engineFlags(cmd *cobra.Command, engine *client.Engine, cluster *client.Target) {
+func engineFlags(cmd *cobra.Command, engine *cluster.Engine, target *cluster.Target) {
 	flags := cmd.Flags()
 	flags.StringVar(&engine.MetricsURL, "metrics-url", "",
 		"address of the engine's metrics, such as http://127.0.0.1:9999; empty asks its Pods through the API server")
 	flags.StringVar(&engine.Namespace, "engine-namespace", "", "namespace of the engine's Pods; empty is any")
-	flags.StringVar(&engine.Selector, "engine-selector", client.DefaultSelector, "label selector of the engine's Pods")
-	completeFlag(cmd, "engine-namespace", completeNamespace(cluster))
+	flags.StringVar(&engine.Selector, "engine-selector", cluster.DefaultSelector, "label selector of the engine's Pods")
+	completeFlag(cmd, "engine-namespace", completeNamespace(target))
 }

@@ -1,9 +1,9 @@
-// Package client implements the client commands of hookloop. They read the cluster with the user's
+// Package cluster implements the client commands of hookloop. They read the cluster with the user's
 // kubeconfig.
 //
 // It changes nothing, and does not depend on the process of "hookloop serve". Its functions are
 // safe for concurrent use. It is tested against the real API server (test/tracing).
-package client
+package cluster
 
 import (
 	"context"
