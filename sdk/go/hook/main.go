@@ -11,12 +11,14 @@ import (
 	"syscall"
 )
 
-// Main is a complete main function. It reads the flags and environment variables of ServeOptions
-// and Gateway, and serves the hooks until SIGTERM or SIGINT; running calls may then finish.
+// Main runs a hook program. It reads flags and environment variables into [ServeOptions] and
+// [Gateway], then serves the hooks until it receives SIGTERM or SIGINT. Running calls may finish
+// first, within [Options].GracePeriod.
 //
-// It prints "listening on ADDRESS". With --attach it dials in instead, and prints "attached to
-// ADDRESS" each time a session opens. An error exits with status 1, a wrong flag with status 2. A
-// program with its own flags uses ServeOptions.AddFlags and Serve, or Gateway.AddFlags and Attach.
+// Main prints "listening on ADDRESS". With --attach it connects to a gateway instead, and prints
+// "attached to ADDRESS" whenever a session opens. It exits with status 1 after an error and with
+// status 2 after a wrong flag. If your program has flags of its own, use [ServeOptions.AddFlags]
+// with [Serve], or [Gateway.AddFlags] with [Attach].
 func Main(hooks ...Hook) {
 	o := ServeOptions{Listening: func(at net.Addr) { fmt.Printf("listening on %s\n", at) }}
 	o.AddFlags(flag.CommandLine)
@@ -45,8 +47,8 @@ func Main(hooks ...Hook) {
 	}
 }
 
-// interceptFlags registers the flags of an intercept. The function that it returns reads them after
-// parsing, and returns nil if --intercept is not set.
+// interceptFlags adds the flags that describe an [Intercept]. Call the returned function after
+// parsing; it returns nil if --intercept is not set.
 func interceptFlags(fs *flag.FlagSet) func() (*Intercept, error) {
 	i := &Intercept{}
 	controller := ""
