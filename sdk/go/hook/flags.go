@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// The usage of flags that Serve and Attach share.
+// Serve and Attach both register these flags.
 const (
 	tokenUsage = "file with the tokens of callers, one in each line; " +
 		"with --attach, with the token that is sent to the gateway"
 	buildUsage = "name of the hook's build; empty means a hash of the program"
 )
 
-// flags registers flags with environment variables as defaults: HOOKLOOP_HOOK_LISTEN for --listen.
+// flags registers flags that default to environment variables: --listen to HOOKLOOP_HOOK_LISTEN.
 type flags struct{ *flag.FlagSet }
 
-// text registers a flag. If the flag exists, it sets both variables.
+// text registers a flag. If the flag is already registered, it sets both variables.
 func (f flags) text(p *string, name, otherwise, usage string) {
 	if known := f.Lookup(name); known != nil {
 		*p = known.DefValue
@@ -26,7 +26,7 @@ func (f flags) text(p *string, name, otherwise, usage string) {
 	f.StringVar(p, name, fromEnv(name, otherwise), usage)
 }
 
-// fromEnv returns the default of a flag.
+// fromEnv returns a flag's default from the environment.
 func fromEnv(name, otherwise string) string {
 	if value := os.Getenv("HOOKLOOP_HOOK_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))); value != "" {
 		return value
@@ -34,13 +34,13 @@ func fromEnv(name, otherwise string) string {
 	return otherwise
 }
 
-// both is the value of a flag that sets a second variable.
+// both sets two variables from one flag.
 type both struct {
 	flag.Value
 	also *string
 }
 
-// Set sets both variables.
+// Set implements flag.Value.
 func (b both) Set(text string) error {
 	*b.also = text
 	return b.Value.Set(text)

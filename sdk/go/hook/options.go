@@ -16,62 +16,65 @@ import (
 )
 
 const (
-	// DefaultListen is the default of ServeOptions.Listen: a loopback address, because a server
-	// without TLS is open to everyone who can reach it.
+	// DefaultListen is used if ServeOptions.Listen is empty. It is a loopback address, because
+	// anyone who can reach a server without TLS can call it.
 	DefaultListen = "127.0.0.1:9443"
-	// DefaultGracePeriod is the default of Options.GracePeriod.
+	// DefaultGracePeriod is used if Options.GracePeriod is 0.
 	DefaultGracePeriod = 10 * time.Second
 )
 
-// Options are common to Serve and Attach. The zero value has useful defaults.
+// Options are used by both [Serve] and [Attach]. The zero value works.
 type Options struct {
-	// BuildID identifies the hook's build. When it changes, engines call the hook again for all
-	// parents, because its responses may differ. The default is a hash of the program's file. Flag
-	// --build-id, variable HOOKLOOP_HOOK_BUILD_ID.
+	// BuildID identifies this build of the hook. When it changes, Hookloop calls the hook again for
+	// all parents, because the new build may return other responses. If it is empty, a hash of the
+	// program's file is used. Flag --build-id, variable HOOKLOOP_HOOK_BUILD_ID.
 	BuildID string
-	// Triggers sends triggers over the streams of this server or attachment. The default is none.
+	// Triggers lets the program ask Hookloop for syncs: set it, then call [Triggers.Send]. It may
+	// be nil.
 	Triggers *Triggers
-	// Log gets a record of each failed call, and of the life of connections. The default is
-	// slog.Default().
+	// Log receives a record for each failed call and for each change of a connection. If it is nil,
+	// slog.Default() is used.
 	Log *slog.Logger
-	// GracePeriod limits how long running calls may take after the end of the context. The default is
-	// DefaultGracePeriod, 10 seconds.
+	// GracePeriod limits how long running calls may continue after the context ends. If it is 0,
+	// DefaultGracePeriod (10 seconds) is used.
 	GracePeriod time.Duration
 }
 
-// ServeOptions configures Serve. The zero value serves plain text on DefaultListen.
+// ServeOptions configures [Serve]. The zero value serves plain text on [DefaultListen].
 type ServeOptions struct {
 	Options
-	// Listen is the address to listen on: host:port, in which port 0 selects a free port, or a unix
-	// socket, unix:///run/hooks/hello.sock, for an engine in the same Pod. The default is
-	// DefaultListen, 127.0.0.1:9443. Flag --listen, variable HOOKLOOP_HOOK_LISTEN.
+	// Listen is host:port, where port 0 picks a free port, or a unix socket such as
+	// unix:///run/hooks/hello.sock for an engine in the same Pod. If it is empty, DefaultListen is
+	// used. Flag --listen, variable HOOKLOOP_HOOK_LISTEN.
 	Listen string
-	// TLSCert and TLSKey name PEM files of the server's certificate and key. They are read again for
-	// each connection, so that certificates can rotate. The default is plain text. Flags --tls-cert
-	// and --tls-key, variables HOOKLOOP_HOOK_TLS_CERT and HOOKLOOP_HOOK_TLS_KEY.
+	// TLSCert and TLSKey name PEM files with the server's certificate and key. Each new connection
+	// reads the files again, so that you can rotate certificates. If both are empty, the server
+	// uses plain text. Flags --tls-cert and --tls-key, variables HOOKLOOP_HOOK_TLS_CERT and
+	// HOOKLOOP_HOOK_TLS_KEY.
 	TLSCert, TLSKey string
-	// ClientCA names a PEM file of certificate authorities. Callers need a certificate of one of them;
-	// it is read again for each connection. The default asks for no certificate. Flag --client-ca,
-	// variable HOOKLOOP_HOOK_CLIENT_CA.
+	// ClientCA names a PEM file with certificate authorities. Callers must then present a
+	// certificate that one of these authorities signed. Each new connection reads the file again.
+	// If it is empty, callers need no certificate. Flag --client-ca, variable
+	// HOOKLOOP_HOOK_CLIENT_CA.
 	ClientCA string
-	// ClientName is a name that a caller's certificate must have: its common name or an alternative
-	// name. The default accepts every name. It needs ClientCA. Flag --client-name, variable
-	// HOOKLOOP_HOOK_CLIENT_NAME.
+	// ClientName must then be the common name or an alternative name in the caller's certificate.
+	// If it is empty, any name is accepted. It can only be used with ClientCA. Flag --client-name,
+	// variable HOOKLOOP_HOOK_CLIENT_NAME.
 	ClientName string
-	// TokenFile names a file of accepted bearer tokens, one a line. Calls need the header
-	// "authorization: Bearer TOKEN" with one of them. The file is read again when it changes. The
-	// default asks for no token. Flag --token-file, variable HOOKLOOP_HOOK_TOKEN_FILE.
+	// TokenFile names a file with the accepted bearer tokens, one on each line. Callers must then
+	// send the header "authorization: Bearer TOKEN". The file is read again when it changes. If it
+	// is empty, callers need no token. Flag --token-file, variable HOOKLOOP_HOOK_TOKEN_FILE.
 	TokenFile string
-	// Reflection serves gRPC reflection, so that tools such as grpcurl can list the services. The
-	// default is off. Flag --reflection.
+	// Reflection turns gRPC reflection on, so that tools such as grpcurl can list the services.
+	// Flag --reflection.
 	Reflection bool
-	// Listening is called once with the server's address, as soon as it accepts connections. The
-	// default does nothing.
+	// Listening is called once with the server's address, as soon as the server accepts
+	// connections. It may be nil.
 	Listening func(net.Addr)
 }
 
-// AddFlags registers a flag for each option that has one. The default of a flag is its environment
-// variable, or the option's present value.
+// AddFlags registers a flag for each option that can be set on a command line. A flag defaults to
+// its environment variable, or else to the value that the option has now.
 func (o *ServeOptions) AddFlags(fs *flag.FlagSet) {
 	f := flags{fs}
 	f.text(&o.Listen, "listen", cmp.Or(o.Listen, DefaultListen),
@@ -86,7 +89,7 @@ func (o *ServeOptions) AddFlags(fs *flag.FlagSet) {
 	fs.BoolVar(&o.Reflection, "reflection", o.Reflection, "serve gRPC reflection")
 }
 
-// withDefaults returns the options with all defaults set but that of Triggers.
+// withDefaults fills in every option that is not set, except Triggers.
 func (o Options) withDefaults() Options {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -98,7 +101,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// streams returns a server of streams for the hooks. It takes no more calls once ctx is done.
+// streams returns a server for streams that calls these hooks. It accepts no more calls after ctx
+// is done.
 func (o Options) streams(ctx context.Context, provider trace.TracerProvider, hooks *catalog) *streams {
 	s := &streams{
 		methods: hooks.methods(), calls: callLog{o.Log}, build: o.BuildID, log: o.Log,
@@ -110,7 +114,7 @@ func (o Options) streams(ctx context.Context, provider trace.TracerProvider, hoo
 	return s
 }
 
-// programHash returns a hash of the program's file, or "" if the file cannot be read.
+// programHash hashes the program's file. It returns "" if the file cannot be read.
 func programHash() string {
 	path, err := os.Executable()
 	if err != nil {
