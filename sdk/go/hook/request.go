@@ -10,60 +10,60 @@ import (
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 )
 
-// SyncRequest is the observed state of one parent. The function owns it and may change it, except
-// for the bytes of an Object's JSON.
+// SyncRequest describes one parent as Hookloop observed it. The function may modify the request,
+// but not the bytes in [Object].JSON.
 type SyncRequest struct {
-	// Controller is the CompositeController or DecoratorController that calls the hook.
+	// Controller is the CompositeController or DecoratorController that called the hook.
 	Controller Object
-	// Parent is the parent, or the object to decorate. The function Parent decodes it.
+	// Parent is the parent, or the object to decorate. Use [Parent] to decode it.
 	Parent Object
-	// Children are the observed children of the parent, or the attachments of the object: one group
-	// for each kind that the controller declares, even if it is empty. The functions Children and
-	// ChildrenOf decode one.
+	// Children holds the children that exist for the parent, or the attachments to the object.
+	// There is a group, maybe an empty one, for each kind that the controller declares. Use
+	// [Children] or [ChildrenOf] to decode a group.
 	Children Groups
-	// Related are the related objects that Customize or the requirements of the last response
-	// selected. The key is the name of the rule or, for a rule without a name, the resource:
-	// "configmaps.v1", "deployments.apps/v1". A requirement has no group until Hookloop has read
-	// its objects.
+	// Related holds the objects that Customize selected, or that the last response selected in
+	// Requirements. The key is the name of the rule or, if the rule has no name, the resource:
+	// "configmaps.v1" or "deployments.apps/v1". A requirement gets a group only after Hookloop has
+	// read its objects. Use [Related] or [RequireRelated] to decode a group.
 	Related map[string]RelatedGroup
-	// Finalizing reports whether the parent is finalized: it is deleted, or no longer selected.
+	// Finalizing is true after the parent was deleted or is no longer selected.
 	Finalizing bool
 }
 
-// CustomizeRequest is the request for the rules that select the related objects of one parent.
+// CustomizeRequest asks which related objects the hook needs for a parent.
 type CustomizeRequest struct {
 	Controller Object
 	Parent     Object
 }
 
-// Object is one observed object. Its JSON is the whole object; the bytes must not be changed,
-// because later requests, and concurrent ones about other parents, share them. The slice has no
-// spare capacity, so that append copies it.
+// Object is an observed object. JSON holds the whole object as the API server returned it. Do not
+// modify these bytes, because other requests share them; appending is safe, because the slice has
+// no spare capacity. Use [Decode] to decode an Object.
 type Object struct {
 	APIVersion, Kind, Namespace, Name, UID, ResourceVersion string
 	JSON                                                    []byte
 }
 
-// Groups are observed objects by kind: "Kind.version" for the core API group, "Kind.group/version"
-// for all others.
+// Groups holds observed objects by kind. The key is "Kind.version" for the core API group, such as
+// "Pod.v1", and "Kind.group/version" for other groups, such as "Deployment.apps/v1".
 type Groups map[string]Group
 
-// Group is the observed objects of one kind, by name. The key of an object outside the parent's
-// namespace is "namespace/name".
+// Group holds observed objects of one kind by name. For objects outside the parent's namespace the
+// key is "namespace/name".
 type Group map[string]Object
 
-// RelatedGroup is a group of related objects. If Err is set, the objects are unknown and Objects is
-// nil.
+// RelatedGroup holds related objects. If Err is not nil, Hookloop could not read the objects and
+// Objects is nil; do not take this for an empty group.
 type RelatedGroup struct {
 	Kind    string
 	Objects Group
 	Err     error
 }
 
-// ErrNotServed is in RelatedGroup.Err if the API server does not serve the resource.
+// ErrNotServed is wrapped in [RelatedGroup].Err if the API server does not serve the resource.
 var ErrNotServed = errors.New("the API server does not serve the resource")
 
-// key returns the key of an object in the groups of a parent.
+// key returns the object's key in a group of this parent.
 func (o Object) key(parent Object) string {
 	if o.Namespace == "" || o.Namespace == parent.Namespace {
 		return o.Name
@@ -71,7 +71,7 @@ func (o Object) key(parent Object) string {
 	return o.Namespace + "/" + o.Name
 }
 
-// message is the common part of all requests except those to Customize.
+// message is implemented by every request except those to Customize.
 type message interface {
 	GetController() *hookv1.ObservedObject
 	GetRelated() []*hookv1.RelatedGroup
@@ -102,7 +102,7 @@ func newSyncRequest(
 	return req, err
 }
 
-// decodeGroups decodes groups of observed objects. The error names the kind.
+// decodeGroups decodes groups of observed objects. An error names the kind.
 func decodeGroups(ctx context.Context, groups []*hookv1.ObjectGroup, parent Object) (_ Groups, err error) {
 	out := make(Groups, len(groups))
 	cache := callCacheOf(ctx)
@@ -116,7 +116,7 @@ func decodeGroups(ctx context.Context, groups []*hookv1.ObjectGroup, parent Obje
 	return out, nil
 }
 
-// decodeAllRelated decodes all groups of related objects. The error names the group.
+// decodeAllRelated decodes all groups of related objects. An error names the group.
 func decodeAllRelated(groups []*hookv1.RelatedGroup, parent Object) (_ map[string]RelatedGroup, err error) {
 	out := make(map[string]RelatedGroup, len(groups))
 	for _, g := range groups {
@@ -171,5 +171,5 @@ func decodeObject(m *hookv1.ObservedObject) (Object, error) {
 	}, nil
 }
 
-// kindKey returns the key of a kind: Kind.group/version, or Kind.version for the core API group.
+// kindKey returns a kind's key in Groups.
 func kindKey(apiVersion, kind string) string { return kind + "." + apiVersion }

@@ -9,98 +9,104 @@ import (
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 )
 
-// SyncResponse is the desired state of one parent.
+// SyncResponse describes what should exist for one parent.
 type SyncResponse struct {
-	// Status is the parent's status, any value that marshals to a JSON object. It replaces the
-	// observed status. If it is nil, the status has only the fields that Hookloop sets.
+	// Status replaces the parent's status. It can be any value that marshals to a JSON object. If
+	// it is nil, the status keeps only the fields that Hookloop sets.
 	Status any
-	// Children are all desired children. Hookloop deletes an observed child that is not in the
+	// Children lists every desired child. Hookloop deletes observed children that are not in the
 	// list.
 	Children []Child
-	// ResyncAfter is the time until one more sync, even if nothing changes. 0 means none.
+	// ResyncAfter makes Hookloop call the hook again after the given time, even if nothing changes.
+	// 0 means that it waits for a change.
 	ResyncAfter time.Duration
-	// Finalized lets the API server delete the parent. It has no effect in responses to Sync.
+	// Finalized allows the parent to be deleted. Responses to Sync ignore it.
 	Finalized bool
-	// Conditions are written to the status. One replaces a condition of the same type in Status.
+	// Conditions are written to the status. They replace conditions of the same type in Status.
 	Conditions []Condition
-	// Events are recorded on the parent if the last response did not have them.
+	// Events are recorded on the parent, except those that the last response already contained.
 	Events []Event
-	// Results are remarks about the response. If one is SeverityFatal, nothing of the response is
-	// written.
+	// Results tell users something about the response. If one is SeverityFatal, Hookloop writes
+	// nothing.
 	Results []Result
-	// Requirements select related objects, as Customize does. If they differ from those of the last
-	// response, Hookloop writes nothing of the response and calls the hook again with the selected
-	// objects, at most 5 consecutive times.
+	// Requirements select related objects, as Customize does. When they differ from the last
+	// response's requirements, Hookloop writes nothing: it reads the selected objects and calls the
+	// hook again, up to 5 times in a row.
 	Requirements []RelatedRule
 }
 
-// DecorateResponse is the additions to one object.
+// DecorateResponse describes what to add to one object.
 type DecorateResponse struct {
-	// Labels and Annotations are the values to set. A nil value removes the key. Other keys stay as
+	// Labels and Annotations set these keys. A nil value removes the key, and other keys stay as
 	// they are.
 	Labels, Annotations map[string]*string
-	// Status replaces the object's status, as that of a SyncResponse. If it is nil, the status
-	// stays as it is.
+	// Status replaces the object's status, as in [SyncResponse]. If it is nil, the status does not
+	// change.
 	Status any
-	// Attachments are all desired attachments, as the Children of a SyncResponse.
+	// Attachments lists every desired attachment. Hookloop deletes observed attachments that are
+	// not in the list.
 	Attachments []Child
-	// ResyncAfter is the time until one more sync, even if nothing changes. 0 means none.
+	// ResyncAfter makes Hookloop call the hook again after the given time, even if nothing changes.
+	// 0 means that it waits for a change.
 	ResyncAfter time.Duration
-	// Finalized lets the API server delete the object. It has no effect in responses to Sync.
+	// Finalized allows the object to be deleted. Responses to Sync ignore it.
 	Finalized bool
-	// Conditions are written to the status. One replaces a condition of the same type in Status.
+	// Conditions are written to the status. They replace conditions of the same type in Status.
 	Conditions []Condition
-	// Events are recorded on the object if the last response did not have them.
+	// Events are recorded on the object, except those that the last response already contained.
 	Events []Event
-	// Results are remarks about the response. If one is SeverityFatal, nothing of the response is
-	// written.
+	// Results tell users something about the response. If one is SeverityFatal, Hookloop writes
+	// nothing.
 	Results []Result
-	// Requirements select related objects, as those of a SyncResponse.
+	// Requirements select related objects, as in [SyncResponse].
 	Requirements []RelatedRule
 }
 
-// CustomizeResponse is the rules that select the related objects of one parent.
+// CustomizeResponse lists rules that select related objects for one parent.
 type CustomizeResponse struct {
 	Related []RelatedRule
 }
 
-// RelatedRule selects related objects: by names, by labels, or all objects of the resource.
+// RelatedRule selects related objects. If it has neither names nor selectors, it selects every
+// object of the resource.
 type RelatedRule struct {
 	// APIVersion and Resource name the resource: "v1", "configmaps".
 	APIVersion, Resource string
-	// LabelSelector selects objects by their labels. The default does not.
+	// LabelSelector selects objects by their labels. If it is nil, labels do not matter.
 	LabelSelector *LabelSelector
-	// NamespaceSelector selects namespaces by their labels. The default does not. It excludes
-	// Namespace and Names.
+	// NamespaceSelector selects namespaces by their labels. It cannot be used with Namespace or
+	// Names. If it is nil, labels of namespaces do not matter.
 	NamespaceSelector *LabelSelector
-	// Namespace selects one namespace. The default is all.
+	// Namespace selects one namespace. If it is empty, all namespaces are selected.
 	Namespace string
-	// Names select objects by name. The default is all. They exclude LabelSelector.
+	// Names selects objects by name. It cannot be used with LabelSelector. If it is empty, names do
+	// not matter.
 	Names []string
-	// Name is the key of the group in SyncRequest.Related: at most 63 letters, digits, '-' and '_'.
-	// The key of a rule without a name is its resource.
+	// Name becomes the key in [SyncRequest].Related. It may have 63 letters, digits, '-' and '_'.
+	// If it is empty, the resource is the key.
 	Name string
 }
 
-// LabelSelector is a label selector. All of its parts must match; the zero value matches
-// everything.
+// LabelSelector matches labels, as in Kubernetes. Labels must satisfy all parts. The zero value
+// matches everything.
 type LabelSelector struct {
 	MatchLabels      map[string]string
 	MatchExpressions []Requirement
 }
 
-// Requirement is a condition on the value of one label.
+// Requirement restricts the value of one label.
 type Requirement struct {
 	Key      string
 	Operator Operator
-	// Values are the operands of OperatorIn and OperatorNotIn. The other operators have none.
+	// Values are compared by OperatorIn and OperatorNotIn. It must be empty for the other
+	// operators.
 	Values []string
 }
 
-// Operator is the comparison of a Requirement.
+// Operator says how a [Requirement] compares the label.
 type Operator string
 
-// The operators, as Kubernetes names them.
+// The operators have the same names as in Kubernetes.
 const (
 	OperatorIn           Operator = "In"
 	OperatorNotIn        Operator = "NotIn"
@@ -108,7 +114,7 @@ const (
 	OperatorDoesNotExist Operator = "DoesNotExist"
 )
 
-// answer is the common part of the responses to Sync and Finalize of both services.
+// answer holds what the responses of all hooks have in common.
 type answer struct {
 	status   []byte
 	children []*hookv1.DesiredObject
@@ -116,7 +122,8 @@ type answer struct {
 	meta     *hookv1.ResponseMeta
 }
 
-// encodeResponse encodes the common part of a response. The error names the invalid item.
+// encodeResponse encodes what the responses of all hooks have in common. An error names the invalid
+// item.
 func encodeResponse(
 	ctx context.Context, request *hookv1.RequestMeta,
 	status any, field string, children []Child, details *hookv1.ResponseDetails,
@@ -135,7 +142,7 @@ func encodeResponse(
 	return a, err
 }
 
-// encodePatch encodes a patch of labels or annotations, in which nil removes a key.
+// encodePatch encodes changes of labels or annotations. A nil value removes the key.
 func encodePatch(patch map[string]*string) *decoratorv1.KeyPatch {
 	if len(patch) == 0 {
 		return nil
@@ -151,7 +158,7 @@ func encodePatch(patch map[string]*string) *decoratorv1.KeyPatch {
 	return out
 }
 
-// encodeRules encodes rules. The error names the field of the list.
+// encodeRules encodes rules. An error names field and index.
 func encodeRules(field string, rules []RelatedRule) ([]*hookv1.RelatedResourceRule, error) {
 	out := make([]*hookv1.RelatedResourceRule, len(rules))
 	for i, r := range rules {
