@@ -8,33 +8,34 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Child is a desired object: a child of a composite's parent, an attachment of a decorator's
-// object, or an output of a map hook.
+// Child is an object that should exist: a child of a composite's parent, an attachment to a
+// decorator's object, or an output of a map hook.
 type Child struct {
-	// Object marshals to the JSON of an object with apiVersion, kind and metadata.name: a map, a typed
-	// object with its TypeMeta set, a json.RawMessage, or an Encoded object. Fields that it leaves out
-	// stay as they are.
+	// Object is anything that marshals to JSON with apiVersion, kind and metadata.name: a map, a
+	// typed object with TypeMeta, a json.RawMessage, or an object that [Encode] returned. Fields
+	// that it leaves out keep the value that they have in the cluster.
 	Object any
-	// DependsOn lists desired objects that must exist and be ready before this one is created. This
-	// one is deleted before them. Function DependsOn makes the list.
+	// DependsOn lists desired objects that must exist and be ready before Hookloop creates this
+	// one. Hookloop deletes them only after this one. Use the function [DependsOn] to make the
+	// list.
 	DependsOn []Dependency
-	// Ready overrides whether the observed object is ready, for the objects that depend on this one.
-	// If it is nil, the condition that a Dependency names decides.
+	// Ready tells Hookloop whether this object is ready, for objects that depend on it. If it is
+	// nil, Hookloop looks at the condition that the [Dependency] names.
 	Ready *bool
 }
 
-// Dependency names another desired object.
+// Dependency refers to another desired object in the same response.
 type Dependency struct {
-	// APIVersion, Kind and Name are required. An empty Namespace is the parent's.
+	// APIVersion, Kind and Name are required. If Namespace is empty, the parent's is used.
 	APIVersion, Kind, Namespace, Name string
-	// Condition is the type of a condition that must be True in the object's status. If it is empty,
-	// the object must exist.
+	// Condition is a condition type that must be True in the object's status, such as "Available".
+	// If it is empty, the object only has to exist.
 	Condition string
 }
 
-// DependsOn returns the dependencies on one desired object, one for each condition, or one without
-// a condition. The object is what Child.Object takes; one without an identity fails when the
-// response is encoded.
+// DependsOn makes the list for [Child].DependsOn. It returns one dependency on the object for each
+// condition, or a single one if no condition is given. The object can be anything that Child.Object
+// accepts. If it has no kind and name, encoding the response will fail.
 func DependsOn(object any, conditions ...string) []Dependency {
 	var id identity
 	if data, err := json.Marshal(object); err != nil || json.Unmarshal(data, &id) != nil {
@@ -53,14 +54,14 @@ func DependsOn(object any, conditions ...string) []Dependency {
 	return out
 }
 
-// isPlain reports whether the child is no more than its object.
+// isPlain reports whether only Object is set.
 func (c Child) isPlain() bool { return c.Ready == nil && len(c.DependsOn) == 0 }
 
-// encode encodes a child. data is the JSON of its object; nil: not marshalled yet. The error names
-// the field at fault.
+// encode encodes a child. data is the JSON of its object, or nil if the object was not marshalled
+// yet. An error names the field at fault.
 func (c Child) encode(data []byte) (*hookv1.DesiredObject, error) {
 	out := &hookv1.DesiredObject{Encoding: hookv1.Encoding_ENCODING_JSON}
-	if c.Ready != nil { // the message is kept longer than the function's variable has this value
+	if c.Ready != nil { // copied, because the function may change its variable later
 		out.Ready = proto.Bool(*c.Ready)
 	}
 	for i, d := range c.DependsOn {

@@ -23,7 +23,7 @@ func encodeStatus(status any) ([]byte, error) {
 	return data, nil
 }
 
-// identity is the required part of a desired object.
+// identity holds the required fields of a desired object.
 type identity struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -35,8 +35,7 @@ type identity struct {
 	} `json:"metadata"`
 }
 
-// encodeDesired returns the JSON of a desired object, without the empty fields that Go types always
-// marshal.
+// encodeDesired marshals a desired object and removes empty fields that Go types always marshal.
 func encodeDesired(v any) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -45,7 +44,7 @@ func encodeDesired(v any) ([]byte, error) {
 	return checkDesired(v, data)
 }
 
-// checkDesired is encodeDesired for the JSON of a value.
+// checkDesired does what encodeDesired does, for a value that was already marshalled to data.
 func checkDesired(v any, data []byte) ([]byte, error) {
 	data, id, err := clean(data)
 	switch {
@@ -68,7 +67,7 @@ func orUnknown(kind string) string {
 	return kind
 }
 
-// newObject returns an observed object, for tests of hooks.
+// newObject makes an observed object for tests of hooks.
 func newObject(v any) (Object, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -88,8 +87,8 @@ func newObject(v any) (Object, error) {
 }
 
 // clean removes an empty status, and creationTimestamp: null from all metadata. Typed objects
-// always marshal both, and a desired object that has a field claims it. JSON without them is
-// returned unchanged.
+// always marshal both, and Hookloop would apply them as desired fields. Other JSON is returned
+// unchanged.
 func clean(data []byte) ([]byte, identity, error) {
 	var id identity
 	if err := json.Unmarshal(data, &id); err != nil {
@@ -115,7 +114,7 @@ func clean(data []byte) ([]byte, identity, error) {
 	return data, id, err
 }
 
-// empty reports whether a value is null, or an object with empty members only.
+// empty reports whether a value is null, or an object whose members are all empty.
 func empty(v any) bool {
 	members, ok := v.(map[string]any)
 	if !ok {
@@ -129,7 +128,7 @@ func empty(v any) bool {
 	return true
 }
 
-// dropTimestamps removes metadata.creationTimestamp: null from the object and its templates.
+// dropTimestamps removes metadata.creationTimestamp: null from the object and from its templates.
 func dropTimestamps(v any) {
 	switch v := v.(type) {
 	case map[string]any:

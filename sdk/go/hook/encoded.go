@@ -5,18 +5,18 @@ import (
 	"hash/maphash"
 )
 
-// Encoded is a desired object in its encoded form. It is immutable, and safe for concurrent use.
-// The zero value has no object; use Encode.
+// Encoded is a desired object that is already encoded. Use [Encode] to make one, and set it as
+// [Child].Object. It is immutable and safe for concurrent use.
 //
-// A function that keeps Encoded objects between calls saves the reading of their JSON: a Child that
-// equals the one of the last response about the parent is recognized without it.
+// Keep Encoded objects between calls if they seldom change: the SDK recognizes a child that equals
+// the one in the last response without reading its JSON.
 type Encoded struct {
 	data []byte
-	hash uint64 // of data, by childSeed
+	hash uint64 // of data, with childSeed
 }
 
-// Encode encodes an object that Child.Object takes, and checks it. Later changes of the object have
-// no effect.
+// Encode encodes an object for [Child].Object and returns an error if a required field is missing.
+// If you modify the object later, the result does not change.
 func Encode(object any) (*Encoded, error) {
 	data, err := encodeDesired(object)
 	if err != nil {

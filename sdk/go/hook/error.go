@@ -14,19 +14,20 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// domain is the domain of the reasons in google.rpc.ErrorInfo.
+// domain is sent in google.rpc.ErrorInfo together with a reason.
 const domain = "hookloop.hook.v1"
 
-// Reject returns an error that rejects the parent in its present state. The parent shows the
-// reason, one word in CamelCase, and the message, made of format and args. Hookloop calls the hook
-// again when something changes, and retries every other error with backoff.
+// Reject returns an error that tells Hookloop to wait until something changes, because the hook
+// cannot do anything for the parent as it is now. The parent shows reason, which should be one
+// CamelCase word, and the formatted message. Hookloop does not retry the call; it calls again when
+// the parent or an observed object changes.
 func Reject(reason, format string, args ...any) error {
 	return detailed(codes.FailedPrecondition, fmt.Sprintf(format, args...),
 		&errdetails.ErrorInfo{Reason: reason, Domain: domain})
 }
 
-// RetryAfter returns an error that makes Hookloop call the hook again after a time, without
-// backoff. The parent shows the message, made of format and args.
+// RetryAfter returns an error that tells Hookloop to call the hook again after this time, without
+// backoff. The parent shows the formatted message.
 func RetryAfter(after time.Duration, format string, args ...any) error {
 	return detailed(codes.ResourceExhausted, fmt.Sprintf(format, args...),
 		&errdetails.RetryInfo{RetryDelay: durationpb.New(after)})
@@ -34,21 +35,21 @@ func RetryAfter(after time.Duration, format string, args ...any) error {
 
 func detailed(code codes.Code, message string, detail protoadapt.MessageV1) error {
 	s, err := status.New(code, message).WithDetails(detail)
-	if err != nil { // the detail cannot be marshalled; those of this file can
+	if err != nil { // not reached: the details in this file can be marshalled
 		return hookError{status.Error(code, message)}
 	}
 	return hookError{s.Err()}
 }
 
-// hookError marks the gRPC statuses of this package. A function may also return the statuses of
-// other services that it calls, which are no statement about the parent.
+// hookError marks statuses that this package made. A function may also return a status that it got
+// from another service; such a status says nothing about the parent.
 type hookError struct{ error }
 
 // Unwrap returns the status.
 func (e hookError) Unwrap() error { return e.error }
 
-// statusOf returns the gRPC status of a function's error: that of Reject or RetryAfter, that of the
-// context, or INTERNAL.
+// statusOf turns the error of a function into a gRPC status. It keeps the code of Reject,
+// RetryAfter and ended contexts; any other error becomes INTERNAL.
 func statusOf(err error) error {
 	var own hookError
 	switch {
@@ -56,7 +57,7 @@ func statusOf(err error) error {
 		return nil
 	case errors.As(err, &own):
 		s := status.Convert(own.error)
-		// with the text that wraps the error, without gRPC's prefix
+		// keep text that wraps the error, but not gRPC's prefix
 		text := strings.Replace(err.Error(), own.Error(), s.Message(), 1)
 		p := s.Proto()
 		p.Message = text
@@ -68,12 +69,12 @@ func statusOf(err error) error {
 	}
 }
 
-// maxTextBytes is the maximum length of an error's text. A unary call carries the text in a header,
-// and headers that are too large end the connection. Hookloop shows 256 bytes.
+// maxTextBytes limits the text of an error. Unary calls send it in a header, and gRPC closes the
+// connection if headers are too large. Hookloop shows only 256 bytes.
 const maxTextBytes = 1 << 10
 
-// sendable returns an error with a text that protobuf can encode and a header can carry. Any other
-// text would end the stream, and with it the calls about other parents.
+// sendable makes sure that an error's text is valid UTF-8 and not too long. Other texts would end
+// the whole stream, with all calls on it.
 func sendable(err error) error {
 	s := status.Convert(err)
 	text := strings.ToValidUTF8(s.Message(), "\uFFFD")

@@ -9,63 +9,63 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Condition is one entry of the parent's status.conditions. Hookloop sets lastTransitionTime and
+// Condition is written to the parent's status.conditions. Hookloop sets lastTransitionTime and
 // observedGeneration.
 type Condition struct {
-	// Type is the type, such as "Ready". Each type may occur once.
+	// Type names the condition, such as "Ready". Use each type once.
 	Type string
 	// Status is required.
 	Status ConditionStatus
-	// Reason is one word in camel case, Message a sentence.
+	// Reason should be one CamelCase word, and Message a sentence.
 	Reason, Message string
 }
 
-// ConditionStatus is the status of a Condition.
+// ConditionStatus says whether a [Condition] holds.
 type ConditionStatus string
 
-// The statuses.
+// The values of a ConditionStatus.
 const (
 	ConditionTrue    ConditionStatus = "True"
 	ConditionFalse   ConditionStatus = "False"
 	ConditionUnknown ConditionStatus = "Unknown"
 )
 
-// Event is recorded on the parent when it differs from the events of the last response.
+// Event is recorded on the parent, unless the last response contained the same Event.
 type Event struct {
-	// Type is EventNormal if it is empty.
+	// Type defaults to EventNormal.
 	Type EventType
-	// Reason is one word in camel case, Message a sentence.
+	// Reason should be one CamelCase word, and Message a sentence.
 	Reason, Message string
 }
 
-// EventType is the type of an Event.
+// EventType is Normal or Warning.
 type EventType string
 
-// The types of Events.
+// The values of an EventType.
 const (
 	EventNormal  EventType = "Normal"
 	EventWarning EventType = "Warning"
 )
 
-// Result is a remark about the response.
+// Result tells users something about the response. Severity decides where they see it.
 type Result struct {
-	// Severity is SeverityInfo if it is empty.
+	// Severity defaults to SeverityInfo.
 	Severity Severity
-	// Reason is one word in camel case, Message a sentence.
+	// Reason should be one CamelCase word, and Message a sentence.
 	Reason, Message string
 }
 
-// Severity is the effect of a Result on its response.
+// Severity decides what Hookloop does with a [Result].
 type Severity string
 
-// The severities.
+// The values of a Severity.
 const (
-	// SeverityInfo is written to the log only.
+	// SeverityInfo writes the result to Hookloop's log.
 	SeverityInfo Severity = "Info"
-	// SeverityWarning is also recorded as an Event of the parent.
+	// SeverityWarning also records an Event on the parent.
 	SeverityWarning Severity = "Warning"
-	// SeverityFatal refuses the response: nothing of it is written, the parent reports the reason,
-	// and Hookloop calls the hook again with backoff.
+	// SeverityFatal rejects the whole response: Hookloop writes nothing, shows the reason on the
+	// parent, and calls the hook again with backoff.
 	SeverityFatal Severity = "Fatal"
 )
 
@@ -75,7 +75,7 @@ var conditionStatuses = map[ConditionStatus]hookv1.ConditionStatus{
 	ConditionUnknown: hookv1.ConditionStatus_CONDITION_STATUS_UNKNOWN,
 }
 
-// The zero value of an EventType is Normal.
+// An empty type means Normal.
 var eventTypes = map[EventType]hookv1.EventType{
 	"":           hookv1.EventType_EVENT_TYPE_NORMAL,
 	EventNormal:  hookv1.EventType_EVENT_TYPE_NORMAL,
@@ -87,7 +87,8 @@ var severities = map[Severity]hookv1.Severity{
 	SeverityWarning: hookv1.Severity_SEVERITY_WARNING, SeverityFatal: hookv1.Severity_SEVERITY_FATAL,
 }
 
-// encodeDetails encodes the part that all responses share. The error names the invalid field.
+// encodeDetails encodes the fields that all responses have in common. An error names the invalid
+// field.
 func encodeDetails(
 	resync time.Duration, conditions []Condition, events []Event, results []Result, requirements []RelatedRule,
 ) (*hookv1.ResponseDetails, error) {
