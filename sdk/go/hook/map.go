@@ -9,16 +9,16 @@ import (
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 )
 
-// MapFunc returns the desired outputs of one input. As Finalize it is called while the parent is
-// finalized.
+// MapFunc receives one input and returns the outputs that should exist for it. [Mapper].Finalize
+// has this type too; it is called after the parent was deleted or is no longer selected.
 type MapFunc func(ctx context.Context, req *MapRequest) (*MapResponse, error)
 
-// TombstoneFunc returns the outputs to keep of an input that is gone. Function Keep makes the
+// TombstoneFunc decides which outputs to keep after their input is gone. Use [Keep] to make the
 // response.
 type TombstoneFunc func(ctx context.Context, req *TombstoneRequest) (*TombstoneResponse, error)
 
-// Mapper is the hook of a MapController. Functions may be nil, as in Composite. Map and Finalize
-// may be the same function.
+// Mapper holds the functions for a MapController. As in [Composite], functions may be nil, and Map
+// and Finalize may be the same function.
 type Mapper struct {
 	Map       MapFunc
 	Tombstone TombstoneFunc
@@ -26,52 +26,52 @@ type Mapper struct {
 	Customize CustomizeFunc
 }
 
-// MapRequest is the observed state of one input of a parent. The function owns it and may change
-// it, except for the bytes of an Object's JSON.
+// MapRequest describes one input of a parent as Hookloop observed it. The function may modify the
+// request, but not the bytes in [Object].JSON.
 type MapRequest struct {
-	// Controller is the MapController that calls the hook.
+	// Controller is the MapController that called the hook.
 	Controller Object
-	// Parent is the parent, which selects the input and owns the outputs. The function Parent
-	// decodes it.
+	// Parent selects the input and owns the outputs. Use [Parent] to decode it.
 	Parent Object
-	// MapKey identifies the input within the parent by its group, kind, namespace and name. An input
-	// that is deleted and created again has the same key.
+	// MapKey identifies the input within the parent. It is made of the input's group, kind,
+	// namespace and name, so an input that is deleted and created again gets the same key.
 	MapKey string
-	// Input is the input. The function Input decodes it. In requests to Finalize it is the zero
-	// Object if the input is gone.
+	// Input is the object to map. Use [Input] to decode it. It can be gone only in requests to
+	// Finalize; it is the zero Object then.
 	Input Object
-	// Outputs are the observed outputs of the input: one group for each kind that the controller
-	// declares, even if it is empty. The function OutputsOf decodes one.
+	// Outputs are the outputs that exist for this input. There is a group, maybe an empty one, for
+	// each kind that the controller declares. Use [OutputsOf] to decode a group.
 	Outputs Groups
-	// Related are the related objects, as in SyncRequest.
+	// Related holds the related objects, as in [SyncRequest].
 	Related map[string]RelatedGroup
-	// Finalizing reports whether the parent is finalized: it is deleted, or no longer selected.
+	// Finalizing is true after the parent was deleted or is no longer selected.
 	Finalizing bool
 }
 
-// MapResponse is the desired state of one input's outputs. The parent's status is computed from all
-// inputs and outputs, so a response has neither status nor conditions.
+// MapResponse lists the outputs that should exist for one input. It has no status and no
+// conditions, because Hookloop computes the parent's status from all inputs and outputs.
 type MapResponse struct {
-	// Outputs are all desired outputs of the input. Hookloop deletes an observed output that is not
-	// in the list.
+	// Outputs lists every desired output. Hookloop deletes observed outputs that are not in the
+	// list.
 	Outputs []Child
-	// ResyncAfter is the time until Hookloop calls the hook about this input again, even if nothing
-	// changes. 0 means not at all.
+	// ResyncAfter makes Hookloop call the hook for this input after the given time, even if nothing
+	// changes. 0 means that it waits for a change.
 	ResyncAfter time.Duration
-	// Finalized reports that the hook is done with the input. When it is done with all of them, the
-	// API server can delete the parent. It has no effect in responses to Map.
+	// Finalized tells Hookloop that this input needs no more cleanup. The parent can be deleted
+	// when all inputs are finalized. Responses to Map ignore it.
 	Finalized bool
-	// Events are recorded on the parent if the last response about the input did not have them.
+	// Events are recorded on the parent, except those that the last response for this input already
+	// contained.
 	Events []Event
-	// Results are remarks about the response. If one is SeverityFatal, nothing of the response is
-	// written.
+	// Results tell users something about the response. If one is SeverityFatal, Hookloop writes
+	// nothing.
 	Results []Result
-	// Requirements select related objects for this input, as those of a SyncResponse.
+	// Requirements select related objects for this input, as in a [SyncResponse].
 	Requirements []RelatedRule
 }
 
-// TombstoneRequest is the observed state of the outputs of an input that is deleted or no longer
-// selected. Its fields are those of MapRequest.
+// TombstoneRequest lists the outputs of an input that was deleted or is no longer selected. The
+// fields mean the same as in [MapRequest].
 type TombstoneRequest struct {
 	Controller Object
 	Parent     Object
@@ -80,23 +80,24 @@ type TombstoneRequest struct {
 	Related    map[string]RelatedGroup
 }
 
-// TombstoneResponse selects the outputs to keep.
+// TombstoneResponse lists outputs that Hookloop should not delete.
 type TombstoneResponse struct {
-	// Outputs are those of the request to keep, unchanged. Hookloop deletes all others.
+	// Outputs must come from the request, and stay as they are. Hookloop deletes all other outputs.
 	Outputs []Object
-	// ResyncAfter is the time until Hookloop calls the hook about these outputs again, for example
-	// until the next one expires. 0 means not before something changes.
+	// ResyncAfter makes Hookloop call the hook for these outputs after the given time; set it to
+	// the time when the next output expires. 0 means that Hookloop waits for a change.
 	ResyncAfter time.Duration
-	// Events, Results and Requirements are those of a MapResponse.
+	// Events, Results and Requirements work as in a [MapResponse].
 	Events       []Event
 	Results      []Result
 	Requirements []RelatedRule
 }
 
-// Keep returns a response that keeps these outputs of the request and deletes all others.
+// Keep returns a response that keeps these outputs, which must come from the request. Hookloop
+// deletes all others.
 func Keep(outputs ...Object) *TombstoneResponse { return &TombstoneResponse{Outputs: outputs} }
 
-// mapMessage is the common part of the requests of map hooks.
+// mapMessage is implemented by every request to a map hook.
 type mapMessage interface {
 	message
 	GetParent() *hookv1.ObservedObject
@@ -104,7 +105,8 @@ type mapMessage interface {
 	GetOutputs() []*hookv1.ObjectGroup
 }
 
-// newMapRequest decodes a request. The input may be absent in requests to Finalize and Tombstone.
+// newMapRequest decodes a request. Requests to Tombstone carry no input, and requests to Finalize
+// may have none.
 func newMapRequest(ctx context.Context, m mapMessage, input *hookv1.ObservedObject) (*MapRequest, error) {
 	req := &MapRequest{MapKey: m.GetMapKey()}
 	var err error
@@ -130,7 +132,7 @@ func newMapRequest(ctx context.Context, m mapMessage, input *hookv1.ObservedObje
 	return req, err
 }
 
-// encodeKept encodes the outputs to keep: only their identities.
+// encodeKept encodes the outputs to keep. Only kind, namespace and name are sent.
 func encodeKept(outputs []Object) ([]*hookv1.DesiredObject, error) {
 	kept := make([]*hookv1.DesiredObject, len(outputs))
 	for i, o := range outputs {
@@ -147,9 +149,10 @@ func encodeKept(outputs []Object) ([]*hookv1.DesiredObject, error) {
 	return kept, nil
 }
 
-// NewMapRequest returns a request for tests of a hook. The objects are structs, maps or JSON, as in
-// Child.Object. A nil input is one that is gone. There is a group for the kind of each output, and
-// for each kind of declare, as in NewSyncRequest. hooktest.CheckMap validates the response.
+// NewMapRequest returns a request to test a hook with. Objects can be structs, maps or JSON, as in
+// [Child].Object. Pass nil as input to test Finalize for an input that is gone. The request gets a
+// group for the kind of each output and for each kind in declare, as in [NewSyncRequest]. Use
+// hooktest.CheckMap to validate the response.
 func NewMapRequest(parent, input any, outputs []any, declare ...string) (*MapRequest, error) {
 	observed, err := newRequest(parent, "outputs", outputs, declare)
 	if err != nil {
@@ -167,8 +170,8 @@ func NewMapRequest(parent, input any, outputs []any, declare ...string) (*MapReq
 	return req, nil
 }
 
-// NewTombstoneRequest returns a request for tests of a hook, as NewMapRequest does. MapKey is
-// empty. hooktest.CheckTombstone validates the response.
+// NewTombstoneRequest returns a request to test a [TombstoneFunc] with. See [NewMapRequest] for the
+// parameters. MapKey is empty. Use hooktest.CheckTombstone to validate the response.
 func NewTombstoneRequest(parent any, outputs []any, declare ...string) (*TombstoneRequest, error) {
 	req, err := NewMapRequest(parent, nil, outputs, declare...)
 	if err != nil {
@@ -177,7 +180,7 @@ func NewTombstoneRequest(parent any, outputs []any, declare ...string) (*Tombsto
 	return &TombstoneRequest{Parent: req.Parent, Outputs: req.Outputs, Related: req.Related}, nil
 }
 
-// mapKey returns the key of an input in tests: Kind.group/namespace/name.
+// mapKey returns the key that a test's request gets: Kind.group/namespace/name.
 func mapKey(input Object) string {
 	key := input.Kind
 	if group, _, found := strings.Cut(input.APIVersion, "/"); found {

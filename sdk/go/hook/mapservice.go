@@ -8,13 +8,13 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Register registers the hook's service, as Composite's does.
+// Register adds the hook to a gRPC server that you run yourself, as [Composite.Register] does.
 func (m Mapper) Register(r grpc.ServiceRegistrar) {
 	s := mapper{hooks: only("map", m)}
 	r.RegisterService(served(mapv1.MapHookService_ServiceDesc, s.methods(m)), s)
 }
 
-// methods returns the methods that a hook has a function for.
+// methods returns the methods for which the hook has a function.
 func (s mapper) methods(m Mapper) methods {
 	all := methods{}
 	if m.Map != nil {

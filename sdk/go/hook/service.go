@@ -152,7 +152,7 @@ func (d decorator) Customize(
 	return &decoratorv1.CustomizeResponse{RelatedResources: rules, Meta: meta}, nil
 }
 
-// syncChildren calls a composite hook's function and encodes its response.
+// syncChildren calls a composite's function and encodes the response.
 func syncChildren(
 	ctx context.Context, f SyncFunc, req *SyncRequest, meta *hookv1.RequestMeta,
 ) (*SyncResponse, answer, error) {
@@ -171,7 +171,7 @@ func syncChildren(
 	return resp, a, err
 }
 
-// decorate calls a decorator hook's function and encodes its response.
+// decorate calls a decorator's function and encodes the response.
 func decorate(
 	ctx context.Context, f DecorateFunc, req *SyncRequest, meta *hookv1.RequestMeta,
 ) (*DecorateResponse, answer, error) {
