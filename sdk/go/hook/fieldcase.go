@@ -8,13 +8,13 @@ import (
 	"sync"
 )
 
-// checkedTypes has the types that were decoded without a fault, and whether each has exported
-// fields without a JSON name.
-var checkedTypes sync.Map // of reflect.Type to bool
+// checkedTypes records types that were decoded without a fault. The value is true if the type has
+// exported fields without a JSON name.
+var checkedTypes sync.Map // map[reflect.Type]bool
 
-// checkCase returns an error if a field would stay zero because its JSON name and a key of the
-// object differ in case only, as those of a field without a tag do. A type with JSON names for all
-// fields is checked once, other types with each object.
+// checkCase returns an error if a field would stay zero only because its JSON name and the object's
+// key differ in case. This usually means that the field's tag is missing. A type with a JSON name
+// for every field is checked once; other types are checked for each object.
 func checkCase(t reflect.Type, data []byte) error {
 	if loose, known := checkedTypes.Load(t); known && loose == false {
 		return nil
@@ -32,8 +32,8 @@ func checkCase(t reflect.Type, data []byte) error {
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
-// miscased returns an error for the first field with a name that differs from a key of the value in
-// case.
+// miscased returns an error for the first field whose name matches a key of the value in everything
+// but case.
 func miscased(t reflect.Type, value any) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -108,8 +108,8 @@ func miscasedFields(t reflect.Type, members map[string]any) error {
 	return nil
 }
 
-// jsonName returns the JSON name of a field. The fields of an inline one belong to the outer
-// struct.
+// jsonName returns the JSON name of a field. If inline is true, the members of the field belong to
+// the outer struct.
 func jsonName(field reflect.StructField) (name string, inline, decoded bool) {
 	name, _, _ = strings.Cut(field.Tag.Get("json"), ",")
 	of := field.Type

@@ -12,11 +12,10 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Decode decodes an observed object into a T: a struct with JSON tags, or a map[string]any. Unlike
-// in encoding/json, case matters, as in Kubernetes: each field needs its tag, such as
-// `json:"spec"`. Decode returns an error if a field differs from a key of the object only in case.
-// Integers in untyped fields are int64 and keep all their digits. Parent, Children, ChildrenOf,
-// Related and DecodeGroup decode in the same way.
+// Decode decodes an observed object into a T, which can be a struct with JSON tags or a
+// map[string]any. Unlike encoding/json, it distinguishes upper and lower case, as Kubernetes does,
+// so each field needs a tag such as `json:"spec"`. Decode returns an error if a field and a key of
+// the object differ only in case. Integers in untyped fields become int64 and keep all digits.
 func Decode[T any](o Object) (*T, error) {
 	if err := checkCase(reflect.TypeFor[T](), o.JSON); err != nil {
 		return nil, fmt.Errorf("%s %q: %w", kindKey(o.APIVersion, o.Kind), o.key(Object{}), err)
@@ -28,7 +27,7 @@ func Decode[T any](o Object) (*T, error) {
 	return into, nil
 }
 
-// Request is a *SyncRequest, *MapRequest or *TombstoneRequest.
+// Request is implemented by [*SyncRequest], [*MapRequest] and [*TombstoneRequest].
 type Request interface {
 	parent() Object
 	related() map[string]RelatedGroup
@@ -41,10 +40,11 @@ func (r *MapRequest) related() map[string]RelatedGroup       { return r.Related 
 func (r *TombstoneRequest) parent() Object                   { return r.Parent }
 func (r *TombstoneRequest) related() map[string]RelatedGroup { return r.Related }
 
-// Parent decodes the parent, as Decode does.
+// Parent decodes the parent of a request. See [Decode] for the rules.
 func Parent[T any](req Request) (*T, error) { return Decode[T](req.parent()) }
 
-// Input decodes the input, as Decode does. It returns an error if the input is gone.
+// Input decodes the input of a map hook. It returns an error if the input is gone. See [Decode] for
+// the rules.
 func Input[T any](req *MapRequest) (*T, error) {
 	if req.Input.Name == "" {
 		return nil, fmt.Errorf("input %s: is gone", req.MapKey)
@@ -52,9 +52,13 @@ func Input[T any](req *MapRequest) (*T, error) {
 	return Decode[T](req.Input)
 }
 
-// OutputsOf decodes the outputs of one kind, by name, from MapRequest.Outputs or
-// TombstoneRequest.Outputs: OutputsOf[corev1.ConfigMap](req.Outputs, "ConfigMap.v1"). It returns an
-// error if the controller does not declare the kind, or if an object does not decode.
+// OutputsOf decodes outputs of one kind by name, from [MapRequest].Outputs or
+// [TombstoneRequest].Outputs:
+//
+//	configMaps, err := hook.OutputsOf[corev1.ConfigMap](req.Outputs, "ConfigMap.v1")
+//
+// It returns an error if the controller does not declare the kind, or if an object cannot be
+// decoded.
 func OutputsOf[T any](outputs Groups, kind string) (map[string]*T, error) {
 	group, declared := outputs[kind]
 	if !declared {
@@ -63,14 +67,14 @@ func OutputsOf[T any](outputs Groups, kind string) (map[string]*T, error) {
 	return DecodeGroup[T](group)
 }
 
-// Scheme maps kinds to Go types. A *runtime.Scheme of k8s.io/apimachinery is a Scheme.
+// Scheme maps kinds to Go types. Use a *runtime.Scheme of k8s.io/apimachinery.
 type Scheme interface {
 	AllKnownTypes() map[schema.GroupVersionKind]reflect.Type
 }
 
-// Children decodes the children of the kind for which the scheme has the type T, by name. It
-// returns an error if the controller does not declare exactly one such kind, or if an object does
-// not decode. ChildrenOf needs no scheme.
+// Children decodes the children whose kind the scheme maps to T, by name. It returns an error
+// unless the controller declares exactly one such kind, or if an object cannot be decoded. If you
+// have no scheme, use [ChildrenOf].
 func Children[T any](req *SyncRequest, scheme Scheme) (map[string]*T, error) {
 	t := reflect.TypeFor[T]()
 	types := scheme.AllKnownTypes()
@@ -88,9 +92,12 @@ func Children[T any](req *SyncRequest, scheme Scheme) (map[string]*T, error) {
 	return DecodeGroup[T](req.Children[found[0]])
 }
 
-// ChildrenOf decodes the children of one kind, by name: ChildrenOf[appsv1.Deployment](req,
-// "Deployment.apps/v1"). It returns an error if the controller does not declare the kind, or if an
-// object does not decode.
+// ChildrenOf decodes the children of one kind by name:
+//
+//	deployments, err := hook.ChildrenOf[appsv1.Deployment](req, "Deployment.apps/v1")
+//
+// It returns an error if the controller does not declare the kind, or if an object cannot be
+// decoded.
 func ChildrenOf[T any](req *SyncRequest, kind string) (map[string]*T, error) {
 	group, declared := req.Children[kind]
 	if !declared {
@@ -99,17 +106,20 @@ func ChildrenOf[T any](req *SyncRequest, kind string) (map[string]*T, error) {
 	return DecodeGroup[T](group)
 }
 
-// kinds returns the kinds of the groups, sorted, for messages.
+// kinds lists the kinds for a message.
 func (g Groups) kinds() string { return strings.Join(slices.Sorted(maps.Keys(g)), ", ") }
 
-// ErrNotShown is the error of Related for a group that is not in the request: no rule has this name
-// or resource, or Hookloop has not read the objects of a requirement yet. RequireRelated handles
-// the second case.
+// ErrNotShown is returned by [Related] if the request contains no such group: either no rule has
+// this name or resource, or Hookloop has not read the objects of a requirement yet.
+// [RequireRelated] handles the second case for you.
 var ErrNotShown = errors.New("not in the request")
 
-// Related decodes a group of related objects, by the name of its rule or by its resource:
-// Related[corev1.ConfigMap](req, "configmaps.v1"). The error is ErrNotShown, or the reason why the
-// objects are unknown.
+// Related decodes related objects, by the name of their rule or by resource:
+//
+//	configMaps, err := hook.Related[corev1.ConfigMap](req, "configmaps.v1")
+//
+// It returns [ErrNotShown] if the request does not contain the group, and an error if Hookloop
+// could not read the objects.
 func Related[T any](req Request, group string) (map[string]*T, error) {
 	found, ok := req.related()[group]
 	if !ok {
@@ -122,10 +132,10 @@ func Related[T any](req Request, group string) (map[string]*T, error) {
 	return DecodeGroup[T](found.Objects)
 }
 
-// RequireRelated adds a rule to the requirements of a response (&resp.Requirements) and decodes the
-// objects that it selects. The rule needs a name. If shown is false, Hookloop has not read the
-// objects yet: return the response; Hookloop writes nothing of it, and calls the hook again with
-// the objects.
+// RequireRelated requires related objects and decodes them. Pass a pointer to the Requirements of
+// your response; the rule is added there and must have a name. If shown is false, Hookloop has not
+// read the objects yet. Return the response then: Hookloop ignores the rest of it, reads the
+// objects, and calls the hook again.
 func RequireRelated[T any](
 	req Request,
 	requirements *[]RelatedRule,
@@ -143,7 +153,7 @@ func RequireRelated[T any](
 	return objects, err == nil, err
 }
 
-// DecodeGroup decodes all objects of a group.
+// DecodeGroup decodes all objects in a group. See [Decode] for the rules.
 func DecodeGroup[T any](group Group) (map[string]*T, error) {
 	out := make(map[string]*T, len(group))
 	for key, o := range group {
@@ -156,15 +166,15 @@ func DecodeGroup[T any](group Group) (map[string]*T, error) {
 	return out, nil
 }
 
-// NewSyncRequest returns a request for tests of a hook. The objects are structs, maps or JSON, as
-// in Child.Object. There is a group for the kind of each child, and for each kind of declare
-// ("Pod.v1", or "Namespace.v1:Cluster" as in package hooktest). hooktest.Check validates the
-// response.
+// NewSyncRequest returns a request to test a hook with. Objects can be structs, maps or JSON, as in
+// [Child].Object. The request gets a group for the kind of each child and for each kind in declare
+// ("Pod.v1", or "Namespace.v1:Cluster" if the kind is cluster-scoped). Use hooktest.Check to
+// validate the response.
 func NewSyncRequest(parent any, children []any, declare ...string) (*SyncRequest, error) {
 	return newRequest(parent, "children", children, declare)
 }
 
-// newRequest makes a request of objects. field is the name of the children.
+// newRequest makes a request from objects. field is how messages call the children.
 func newRequest(parent any, field string, children []any, declare []string) (*SyncRequest, error) {
 	req := &SyncRequest{Children: Groups{}, Related: map[string]RelatedGroup{}}
 	for _, key := range declare {
