@@ -15,52 +15,53 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Intercept selects parents of a running controller. While the hook is attached, it is called for
-// these parents instead of the controller's own hook.
+// Intercept selects some parents of a running controller. While the hook is attached, Hookloop
+// calls it for these parents instead of the controller's own hook.
 type Intercept struct {
-	// ControllerKind is CompositeController, DecoratorController or MapController. Both fields are
-	// required.
+	// ControllerKind is CompositeController, DecoratorController or MapController. Kind and name
+	// are both required.
 	ControllerKind, ControllerName string
-	// Namespace, Name and LabelSelector (in kubectl's syntax) must all match. An empty one matches
-	// all.
+	// Namespace, Name and LabelSelector (in kubectl's syntax) narrow the selection. A parent must
+	// match all that are set.
 	Namespace, Name, LabelSelector string
 }
 
-// AttachOptions configures Attach. Exactly one of Worker and Intercept must be set.
+// AttachOptions configures [Attach]. Set either Worker or Intercept, not both.
 type AttachOptions struct {
 	Options
 	Gateway Gateway
-	// Worker is the name by which controllers refer to the hook (spec.hooks.*.grpc.worker).
+	// Worker is the name that controllers use to refer to this hook (spec.hooks.*.grpc.worker).
 	Worker string
-	// Intercept selects parents of a controller that has a hook of its own.
+	// Intercept takes over some parents of a controller that already has a hook.
 	Intercept *Intercept
-	// Attached is called in its own goroutine each time a session opens. The default does nothing.
+	// Attached is called in a new goroutine each time a session opens. It may be nil.
 	Attached func()
 
-	retry retryIntervals                       // defaultRetry if it is zero
-	sleep func(context.Context, time.Duration) // waits between attempts; sleep if it is nil
+	retry retryIntervals                       // if zero, defaultRetry is used
+	sleep func(context.Context, time.Duration) // waits between attempts; tests replace it
 }
 
-// stableAfter is the lifetime of a session after which the backoff starts again, even if the engine
-// has called nothing. A gateway that accepts streams and soon ends them counts as one that rejects
-// them.
+// stableAfter is how long a session should stay open before the backoff starts over, even if the
+// engine did not call the hook. Without it, a gateway that accepts each stream and soon ends it
+// would be dialed in a tight loop.
 const stableAfter = 10 * time.Second
 
-// retryIntervals are the times between attempts to dial in. They grow from the first to the
-// longest. After the second consecutive permanent refusal, the interval is refused. A session that
-// had a call, or was open for the time stable, makes the next interval the first one.
+// retryIntervals says how long to wait between attempts to dial in. The wait doubles from first up
+// to longest. After two permanent refusals in a row it is refused. It starts over at first after a
+// session in which the engine called the hook, or that stayed open for stable.
 type retryIntervals struct{ first, longest, refused, stable time.Duration }
 
 var defaultRetry = retryIntervals{
 	first: 200 * time.Millisecond, longest: 10 * time.Second, refused: 30 * time.Second, stable: stableAfter,
 }
 
-// Attach dials in at the gateway and serves the hooks until ctx is done. Running calls may then
+// Attach connects to the gateway and serves the hooks until ctx is done. Running calls may then
 // finish within the grace period.
 //
-// Attach reconnects with backoff: 0.2 to 10 seconds, 30 seconds after two consecutive refusals. The
-// backoff starts again after a session in which the engine called a hook, or of 10 seconds. The
-// session and its state survive. Attach returns an error only if the options are invalid.
+// Attach keeps trying: it waits between 0.2 and 10 seconds after a failure, and 30 seconds after
+// two permanent refusals in a row. The wait starts over after a session that lasted 10 seconds, or
+// in which the engine called a hook. The session's state survives a lost stream. Attach returns an
+// error only if the options are invalid.
 func Attach(ctx context.Context, o AttachOptions, hooks ...Hook) error {
 	o.Options = o.withDefaults()
 	if (o.Worker == "") == (o.Intercept == nil) {
@@ -87,19 +88,19 @@ func Attach(ctx context.Context, o AttachOptions, hooks ...Hook) error {
 	return nil
 }
 
-// attachment is a hook that dials in.
+// attachment runs one [Attach]: it opens a stream to the gateway again and again.
 type attachment struct {
 	AttachOptions
 	connection *grpc.ClientConn
 	client     streamv1.GatewayServiceClient
 	streams    *streams
-	session    atomic.Pointer[string] // the id of the last session; nil before the first
+	session    atomic.Pointer[string] // id of the last session; nil until one opens
 }
 
-// permanent are the codes of refusals that a retry seldom heals.
+// permanent lists the codes of refusals that will hardly change before somebody changes the setup.
 var permanent = []codes.Code{codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument}
 
-// run dials in until ctx is done.
+// run opens one stream after the other until ctx is done.
 func (a *attachment) run(ctx context.Context) {
 	intervals := cmp.Or(a.retry, defaultRetry)
 	pause := a.sleep
@@ -119,7 +120,7 @@ func (a *attachment) run(ctx context.Context) {
 			wait = intervals.first
 		}
 		switch code := status.Code(err); {
-		case last.open(): // its cause, such as an expired token, may be gone
+		case last.open(): // an expired token, for example, may have been replaced
 			a.Log.Warn("the stream to the gateway has ended", "gateway", a.Gateway.Address, "error", err)
 			refusals = 0
 		case slices.Contains(permanent, code):
@@ -136,7 +137,7 @@ func (a *attachment) run(ctx context.Context) {
 	}
 }
 
-// sleep waits for a time, or until ctx is done.
+// sleep waits for d, or until ctx is done.
 func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -146,15 +147,15 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// attempt is the history of one stream.
+// attempt records how one stream went.
 type attempt struct {
-	opened time.Time // of the session; zero if there was none
+	opened time.Time // when the session opened; zero if it did not
 	called bool      // whether the engine has called a hook
 }
 
 func (a attempt) open() bool { return !a.opened.IsZero() }
 
-// once runs one stream. After the end of ctx it lasts for at most the grace period.
+// once runs one stream. After ctx is done, the stream ends within the grace period.
 func (a *attachment) once(ctx context.Context) (attempt, error) {
 	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -163,7 +164,7 @@ func (a *attachment) once(ctx context.Context) (attempt, error) {
 	if err != nil {
 		return attempt{}, err
 	}
-	a.connection.ResetConnectBackoff() // run has a backoff of its own
+	a.connection.ResetConnectBackoff() // run already waits between attempts
 	conn, err := a.client.Attach(streamCtx)
 	if err != nil {
 		return attempt{}, err
@@ -189,7 +190,7 @@ func (a *attachment) once(ctx context.Context) (attempt, error) {
 	return history, err
 }
 
-// first returns the first message of a stream.
+// first returns the message that starts a stream.
 func (a *attachment) first() *streamv1.HookMessage {
 	req := &streamv1.Attach{Worker: a.Worker}
 	if id := a.session.Load(); id != nil {

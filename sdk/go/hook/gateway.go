@@ -20,28 +20,28 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Gateway is the address at which hooks dial in ("hookloop serve --gateway-address"), with the
-// credentials of the hook.
+// Gateway says where a hook dials in ("hookloop serve --gateway-address"), and with which
+// credentials. Use it in [AttachOptions], or to send a [Gateway.Trigger].
 type Gateway struct {
 	// Address is host:port. Flag --attach, variable HOOKLOOP_HOOK_ATTACH.
 	Address string
-	// CAFile names a PEM file with the certificate authorities of the gateway's certificate. The
-	// default is those of the system. Flag --ca-file, variable HOOKLOOP_HOOK_CA_FILE.
+	// CAFile names a PEM file with the authorities that may sign the gateway's certificate. If it
+	// is empty, the system's authorities are used. Flag --ca-file, variable HOOKLOOP_HOOK_CA_FILE.
 	CAFile string
-	// ServerName is the name in the gateway's certificate. The default is the host of Address. Flag
-	// --server-name, variable HOOKLOOP_HOOK_SERVER_NAME.
+	// ServerName must be in the gateway's certificate. If it is empty, the host in Address is used.
+	// Flag --server-name, variable HOOKLOOP_HOOK_SERVER_NAME.
 	ServerName string
-	// TokenFile names a file with a ServiceAccount's token for the gateway's audience. It is read
-	// again for each attempt. Flag --token-file, variable HOOKLOOP_HOOK_TOKEN_FILE.
+	// TokenFile names a file with a ServiceAccount token that was issued for the gateway's
+	// audience. Each attempt reads it again. Flag --token-file, variable HOOKLOOP_HOOK_TOKEN_FILE.
 	TokenFile string
-	// CertFile and KeyFile name PEM files of a client certificate, an alternative to a token. They are
-	// read again for each connection. Flags --client-cert and --client-key, variables
+	// CertFile and KeyFile name PEM files with a client certificate, which can be used instead of a
+	// token. Each connection reads them again. Flags --client-cert and --client-key, variables
 	// HOOKLOOP_HOOK_CLIENT_CERT and HOOKLOOP_HOOK_CLIENT_KEY.
 	CertFile, KeyFile string
 }
 
-// AddFlags registers a flag for each field. The default of a flag is its environment variable, or
-// the field's present value.
+// AddFlags registers a flag for each field. A flag defaults to its environment variable, or else to
+// the value that the field has now.
 func (g *Gateway) AddFlags(fs *flag.FlagSet) {
 	f := flags{fs}
 	f.text(&g.Address, "attach", g.Address, "dial in at this gateway, host:port, instead of listening")
@@ -54,8 +54,8 @@ func (g *Gateway) AddFlags(fs *flag.FlagSet) {
 	f.text(&g.KeyFile, "client-key", g.KeyFile, "PEM file with the client certificate's key")
 }
 
-// dialBackoff is gRPC's backoff between connections. An attachment resets it before each attempt
-// and has its own backoff, which must not be shorter.
+// dialBackoff limits how often gRPC itself reconnects. An attachment waits between attempts too and
+// resets this backoff before each one; its wait must not be shorter.
 var dialBackoff = grpc.ConnectParams{
 	Backoff: backoff.Config{
 		BaseDelay:  defaultRetry.first,
@@ -66,10 +66,10 @@ var dialBackoff = grpc.ConnectParams{
 	MinConnectTimeout: 5 * time.Second,
 }
 
-// dialPing detects a dead connection. The gateway accepts one ping in 5 seconds.
+// dialPing finds dead connections. The gateway allows one ping every 5 seconds.
 var dialPing = keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 2 * time.Second}
 
-// connect returns a connection, which dials when it is used.
+// connect returns a connection that dials when it is first used.
 func (g *Gateway) connect() (*grpc.ClientConn, error) {
 	if (g.CertFile == "") != (g.KeyFile == "") {
 		return nil, errors.New("client certificate: one of certificate and key is missing; expected both files, or neither")
@@ -96,7 +96,7 @@ func (g *Gateway) connect() (*grpc.ClientConn, error) {
 			filters.Not(filters.ServiceName(streamv1.GatewayService_ServiceDesc.ServiceName))))))
 }
 
-// authorize returns a copy of ctx that adds the token to calls.
+// authorize returns a context that adds the token to outgoing calls.
 func (g *Gateway) authorize(ctx context.Context) (context.Context, error) {
 	if g.TokenFile == "" {
 		return ctx, nil
@@ -108,9 +108,9 @@ func (g *Gateway) authorize(ctx context.Context) (context.Context, error) {
 	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+strings.TrimSpace(string(token))), nil
 }
 
-// Trigger requests syncs by one call, without an attachment, and returns the number of parents that
-// will be synced. The caller needs the right to serve the worker. The error has a gRPC status, as
-// that of Triggers.Send.
+// Trigger asks Hookloop to sync the parents that t selects, and returns how many it will sync. It
+// makes a single call and needs no attachment; the credentials must allow serving the worker. The
+// error is a gRPC status with the codes that [Triggers.Send] describes.
 func (g *Gateway) Trigger(ctx context.Context, worker string, t Trigger) (parents int, err error) {
 	if err := t.check(); err != nil {
 		return 0, err

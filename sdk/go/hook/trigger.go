@@ -15,26 +15,28 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Trigger requests syncs of parents because of a change that Hookloop does not watch.
+// Trigger asks Hookloop to sync parents, because something changed that Hookloop does not watch.
+// Use [Triggers.Send] or [Gateway.Trigger] to send it.
 type Trigger struct {
-	// ControllerName is the controller's name. The default is all controllers that the hook serves.
+	// ControllerName restricts the trigger to one controller. If it is empty, the trigger goes to
+	// all controllers that use the hook.
 	ControllerName string
-	// ControllerKind is CompositeController, DecoratorController or MapController. The default is
-	// all.
+	// ControllerKind is CompositeController, DecoratorController or MapController. If it is empty,
+	// kinds do not matter.
 	ControllerKind string
-	// Parents selects parents by name. Without it, LabelSelector selects them, in kubectl's syntax:
-	// "team=blue". Without both, the trigger is for all parents.
+	// Parents selects parents by name. If it is empty, LabelSelector selects them in kubectl's
+	// syntax, such as "team=blue". If both are empty, all parents are synced.
 	Parents       []ParentName
 	LabelSelector string
-	// Reason is a short text for the log and the traces, at most 256 bytes. Bytes that are not UTF-8
-	// are replaced.
+	// Reason is shown in the log and in traces. It should not exceed 256 bytes. Bytes that are not
+	// UTF-8 are replaced.
 	Reason string
 }
 
-// ParentName is the name of a parent. The namespace of a cluster-scoped parent is empty.
+// ParentName identifies a parent. Namespace must be empty for a cluster-scoped parent.
 type ParentName struct{ Namespace, Name string }
 
-// check returns an error if a field is not UTF-8, which protobuf cannot encode.
+// check returns an error if a field is not UTF-8, because protobuf cannot encode it.
 func (t Trigger) check() error {
 	fields := []struct{ name, text string }{
 		{"ControllerName", t.ControllerName}, {"ControllerKind", t.ControllerKind}, {"LabelSelector", t.LabelSelector},
@@ -64,17 +66,19 @@ func (t Trigger) message(id uint64) *streamv1.Trigger {
 	return m
 }
 
-// ErrNoStream reports that no engine has a stream open.
+// ErrNoStream is returned by [Triggers.Send] if no engine has opened a stream.
 var ErrNoStream = errors.New("no stream is open")
 
-// Triggers sends triggers over the open streams of a server or an attachment (Options.Triggers).
-// The zero value is ready for use. It is safe for concurrent use.
+// Triggers sends triggers over the streams that engines have opened. Set it in [Options].Triggers
+// before you call [Serve] or [Attach]. The zero value is ready to use, and all methods are safe for
+// concurrent use.
 type Triggers struct{ triggers }
 
-// Send sends a trigger over all open streams, each of which serves one controller or worker, and
-// returns the number of parents that will be synced. The error is ErrNoStream or, if no stream
-// accepts the trigger, the first refusal: a gRPC status, INVALID_ARGUMENT for an invalid trigger
-// and RESOURCE_EXHAUSTED for too many triggers.
+// Send sends a trigger over every open stream and waits for the answers. Each stream belongs to one
+// controller or worker. Send returns how many parents will be synced. If no stream accepts the
+// trigger, it returns the first refusal, a gRPC status: INVALID_ARGUMENT if the trigger is invalid,
+// or RESOURCE_EXHAUSTED if there are too many triggers. If no stream is open, it returns
+// [ErrNoStream].
 func (t *Triggers) Send(ctx context.Context, trigger Trigger) (parents int, err error) {
 	return t.send(ctx, trigger)
 }
@@ -87,13 +91,13 @@ type triggers struct {
 	waiting map[uint64]waiting
 }
 
-// waiting is a trigger without a result.
+// waiting is a trigger that the engine has not answered yet.
 type waiting struct {
 	on     *exchange
-	answer chan *streamv1.TriggerResult // has room for one
+	answer chan *streamv1.TriggerResult // buffered, for one result
 }
 
-// join adds a stream with an open session. Before that, the stream accepts no triggers.
+// join adds a stream whose session is open. Streams accept no triggers before that.
 func (t *triggers) join(x *exchange) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,7 +108,7 @@ func (t *triggers) join(x *exchange) {
 	t.streams[x] = true
 }
 
-// leave removes a stream, and ends its waiting triggers.
+// leave removes a stream and answers the triggers that still wait for it.
 func (t *triggers) leave(x *exchange) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -150,13 +154,13 @@ func (t *triggers) send(ctx context.Context, trigger Trigger) (parents int, err 
 			return parents, ctx.Err()
 		}
 	}
-	if taken { // those that refuse serve other controllers
+	if taken { // streams that refuse belong to other controllers
 		err = nil
 	}
 	return parents, err
 }
 
-// refusal returns the error of a result. A result with an error is a refusal, whatever its code is.
+// refusal turns a result into an error. A result with an error is a refusal even if its code is OK.
 func refusal(s *statuspb.Status) error {
 	if s.GetCode() == int32(codes.OK) {
 		return status.Errorf(codes.Internal, "the engine refused the trigger with the code OK: %s", s.GetMessage())
@@ -165,8 +169,8 @@ func refusal(s *statuspb.Status) error {
 	return status.Error(codes.Code(s.GetCode()), s.GetMessage())
 }
 
-// ask sends a trigger over every stream. A stream that has left meanwhile sends nothing more; leave
-// has answered for it.
+// ask sends a trigger over every stream. If a stream ends meanwhile, leave has already answered for
+// it.
 func (t *triggers) ask(trigger Trigger) map[uint64]chan *streamv1.TriggerResult {
 	asked := map[uint64]chan *streamv1.TriggerResult{}
 	streams := map[uint64]*exchange{}
