@@ -18,14 +18,15 @@ import (
 	"google.golang.org/grpc/tap"
 )
 
-// authenticator rejects callers of a server. The TLS handshake has verified the authority of a
-// caller's certificate.
+// authenticator rejects calls without the required certificate name or token. It does not check who
+// signed the certificate; the TLS handshake has done this already.
 type authenticator struct {
-	name   string     // in the caller's certificate; empty accepts all
-	tokens *tokenFile // nil accepts calls without a token
+	name   string     // required in the caller's certificate; empty accepts any
+	tokens *tokenFile // if nil, callers need no token
 }
 
-// newAuthenticator reads the file of tokens once, so that a wrong name is an error at the start.
+// newAuthenticator returns an authenticator for the options. It reads the token file once, so that
+// a wrong file name is reported at the start.
 func newAuthenticator(o *ServeOptions, log *slog.Logger) (*authenticator, error) {
 	a := &authenticator{name: o.ClientName}
 	if o.TokenFile != "" {
@@ -37,8 +38,8 @@ func newAuthenticator(o *ServeOptions, log *slog.Logger) (*authenticator, error)
 	return a, nil
 }
 
-// admit rejects a call before its body is read. It accepts all calls of the health service, because
-// probes have no credentials.
+// admit rejects a call before its body is read. Health checks are always accepted, because probes
+// send no credentials.
 func (a *authenticator) admit(ctx context.Context, info *tap.Info) (context.Context, error) {
 	if strings.HasPrefix(info.FullMethodName, "/"+healthv1.Health_ServiceDesc.ServiceName+"/") {
 		return ctx, nil
@@ -49,7 +50,7 @@ func (a *authenticator) admit(ctx context.Context, info *tap.Info) (context.Cont
 	return ctx, a.checkToken(info.Header)
 }
 
-// checkName returns an error unless the caller's certificate has the required name.
+// checkName returns an error if the caller's certificate does not contain the required name.
 func (a *authenticator) checkName(ctx context.Context) error {
 	if a.name == "" {
 		return nil
@@ -70,7 +71,7 @@ func (a *authenticator) checkName(ctx context.Context) error {
 	return nil
 }
 
-// namesOf returns the names in a certificate: the common name and the alternative names.
+// namesOf returns the common name and all alternative names in a certificate.
 func namesOf(c *x509.Certificate) []string {
 	names := append([]string{c.Subject.CommonName}, c.DNSNames...)
 	names = append(names, c.EmailAddresses...)
@@ -83,7 +84,7 @@ func namesOf(c *x509.Certificate) []string {
 	return names
 }
 
-// checkToken returns an error unless the call has one of the tokens.
+// checkToken returns an error if the call does not send an accepted token.
 func (a *authenticator) checkToken(header metadata.MD) error {
 	if a.tokens == nil {
 		return nil
@@ -99,7 +100,7 @@ func (a *authenticator) checkToken(header metadata.MD) error {
 	return a.tokens.check(token)
 }
 
-// warnIfUnauthenticated logs a warning if everyone who reaches the server can call it.
+// warnIfUnauthenticated logs a warning if anyone who can reach the server can also call it.
 func (o *ServeOptions) warnIfUnauthenticated(log *slog.Logger, at net.Addr) {
 	if at.Network() == "unix" { // the folder's permissions decide who can call
 		return

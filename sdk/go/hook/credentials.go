@@ -12,7 +12,7 @@ import (
 )
 
 // credentials returns TLS if the options name files, and plain text otherwise. It reads the files
-// once, so that a wrong name is an error at the start.
+// once, so that a wrong file name is reported at the start.
 func (o *ServeOptions) credentials() (credentials.TransportCredentials, error) {
 	switch {
 	case (o.TLSCert == "") != (o.TLSKey == ""):
@@ -34,7 +34,7 @@ func (o *ServeOptions) credentials() (credentials.TransportCredentials, error) {
 	}), nil
 }
 
-// handshake returns the configuration of one connection, from the files as they are now.
+// handshake reads the files and returns the TLS configuration for one connection.
 func (o *ServeOptions) handshake() (*tls.Config, error) {
 	certificate, err := tls.LoadX509KeyPair(o.TLSCert, o.TLSKey)
 	if err != nil {
@@ -42,7 +42,7 @@ func (o *ServeOptions) handshake() (*tls.Config, error) {
 	}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}, Certificates: []tls.Certificate{certificate},
-		SessionTicketsDisabled: true, // a resumed session would outlive the authority of its certificate
+		SessionTicketsDisabled: true, // a resumed session would skip the check against ClientCA
 	}
 	if o.ClientCA != "" {
 		config.ClientCAs, err = readAuthorities(o.ClientCA)
@@ -54,7 +54,7 @@ func (o *ServeOptions) handshake() (*tls.Config, error) {
 	return config, nil
 }
 
-// readAuthorities reads the certificates of a PEM file.
+// readAuthorities reads certificates from a PEM file.
 func readAuthorities(file string) (*x509.CertPool, error) {
 	pem, err := os.ReadFile(file) //nolint:gosec // the operator names it
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// listen opens the address of ServeOptions.Listen: host:port, or unix:///path.
+// listen listens on an address as in ServeOptions.Listen: host:port, or unix:///path.
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	path, isSocket := strings.CutPrefix(address, "unix://")
 	if !isSocket {
@@ -21,16 +21,16 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	return new(net.ListenConfig).Listen(ctx, "unix", path)
 }
 
-// removeStale removes a socket that nobody serves any more: a process that is killed leaves its
-// socket behind, and the next one could not listen there.
+// removeStale removes a socket that no process serves. A killed process leaves its socket behind,
+// and the next one could not listen there.
 func removeStale(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode().Type() != os.ModeSocket {
-		return nil // Listen has the error for any other file
+		return nil // Listen will report any other error
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	if err == nil {
-		return conn.Close() // somebody serves it: Listen has the error
+		return conn.Close() // somebody serves it: Listen will report that
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return os.Remove(path)

@@ -19,32 +19,34 @@ import (
 )
 
 const (
-	// maxMessage limits a request and a response, in bytes. The engine has the same limit.
+	// maxMessage limits a request and a response, in bytes. Hookloop uses the same limit.
 	maxMessage = 16 << 20
-	// minPing is the shortest interval between a client's pings. gRPC's default is 5 minutes, too long
-	// for engines to notice a dead connection soon.
+	// minPing is how often a client may ping. gRPC's default, 5 minutes, is too long to notice a
+	// dead connection in time.
 	minPing = 20 * time.Second
-	// handshakeTimeout limits TLS and the start of HTTP/2, maxHeader the metadata of a call in bytes,
-	// and maxStreams the concurrent calls of a connection. gRPC's defaults (2 minutes, 16 MiB, no
-	// limit) are too generous for callers that are not authenticated yet.
+	// handshakeTimeout limits TLS and the start of HTTP/2. maxHeader limits the metadata of a call
+	// in bytes, and maxStreams the concurrent calls on a connection. We do not use gRPC's defaults
+	// (2 minutes, 16 MiB, unlimited), because callers are not authenticated yet.
 	handshakeTimeout = 10 * time.Second
 	maxHeader        = 64 << 10
 	maxStreams       = 1000
 )
 
-// streamWindow and connectionWindow bound the received bytes that a call has not read yet. They
-// are static: gRPC would otherwise estimate the bandwidth with a ping for each message, which costs
-// both sides a system call and a wake-up.
+// streamWindow and connectionWindow limit how many bytes are received before a call reads them.
+// They are fixed, because gRPC would otherwise send a ping with each message to estimate the
+// bandwidth.
 const (
 	streamWindow     = 1 << 20
 	connectionWindow = 4 << 20
 )
 
-// Serve serves the hooks until ctx is done. Running calls may then finish within the grace period.
+// Serve listens and serves the hooks until ctx is done. Running calls may then finish within the
+// grace period.
 //
-// Each call is a span of OpenTelemetry's global provider that continues the engine's trace. The
-// last spans are exported before Serve returns. A panic in a hook's function fails that call only.
-// Serve returns an error if the options are invalid, or if the server cannot listen.
+// Each call becomes a span that continues Hookloop's trace. Spans go to OpenTelemetry's global
+// provider, and Serve exports the last ones before it returns; see package otlp to set up a
+// provider. If a hook's function panics, only that call fails. Serve returns an error if the
+// options are invalid or if it cannot listen.
 func Serve(ctx context.Context, o ServeOptions, hooks ...Hook) error {
 	o.Options = o.withDefaults()
 	all, err := newCatalog(hooks)
@@ -100,7 +102,7 @@ func (o *ServeOptions) newServer(provider trace.TracerProvider, calls *unary) (*
 	), nil
 }
 
-// register registers all services with the server.
+// register adds all services to the server.
 func (o *ServeOptions) register(server *grpc.Server, healthy *health.Server, streams *streams, hooks *catalog) {
 	healthv1.RegisterHealthServer(server, healthy)
 	for _, service := range hooks.register(server) {
@@ -127,11 +129,11 @@ func (o *ServeOptions) run(
 		return err
 	case <-ctx.Done():
 	}
-	healthy.Shutdown() // clients that watch it turn to other replicas
+	healthy.Shutdown() // clients that watch the health service switch to other replicas
 	late := time.AfterFunc(o.GracePeriod, server.Stop)
 	defer late.Stop()
 	server.GracefulStop()
-	if err := <-served; !errors.Is(err, grpc.ErrServerStopped) { // the error of a stop before the server began
+	if err := <-served; !errors.Is(err, grpc.ErrServerStopped) { // it is returned if the server stops before it has started
 		return err
 	}
 	return nil

@@ -14,14 +14,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// tokenFile contains the accepted tokens, one a line. It is read again when it changes. While it
-// cannot be read, no token is accepted.
+// tokenFile checks tokens against a file that lists one token on each line. It reads the file again
+// when the file changes. While the file cannot be read, no token is accepted.
 type tokenFile struct {
 	path string
 	log  *slog.Logger
 
 	mu   sync.Mutex  // guards the fields below
-	seen fs.FileInfo // of the last attempt
+	seen fs.FileInfo // when the file was last read
 	sums [][sha256.Size]byte
 	err  error
 }
@@ -33,7 +33,7 @@ func (f *tokenFile) read() error {
 	return f.reread()
 }
 
-// reread is read with the lock held.
+// reread is called with the lock held.
 func (f *tokenFile) reread() error {
 	now, err := os.Stat(f.path)
 	if err == nil && f.seen != nil && os.SameFile(now, f.seen) && now.ModTime().Equal(f.seen.ModTime()) &&
@@ -53,7 +53,7 @@ func (f *tokenFile) reread() error {
 	return err
 }
 
-// readTokens returns the hashes of the tokens in a file.
+// readTokens returns a hash for each token in the file.
 func readTokens(path string) ([][sha256.Size]byte, error) {
 	text, err := os.ReadFile(path) //nolint:gosec // the operator names it
 	if err != nil {
@@ -71,7 +71,8 @@ func readTokens(path string) ([][sha256.Size]byte, error) {
 	return sums, nil
 }
 
-// check returns an error unless the file contains the token. Its time does not depend on the token.
+// check returns an error if the file does not contain the token. It takes the same time for every
+// token.
 func (f *tokenFile) check(token string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
