@@ -2,30 +2,30 @@ package hook
 
 import "sync/atomic"
 
-// CacheStats describes one cache of the SDK, over all servers and attachments of the process. The
-// SDKs of all languages have the same caches and fields, as far as they have the cache. A program
-// can export them as metrics.
+// CacheStats describes a cache in this process. Numbers cover all servers and attachments. Programs
+// can export them as metrics. The Python and TypeScript SDKs use the same names for caches and
+// fields.
 type CacheStats struct {
-	// Cache is the cache's name. "sessions" has what sessions keep of the parents: objects, the last
-	// responses, and their decoded and encoded forms. "unary" has the encoded children of the last
-	// large responses to unary calls.
+	// Cache is the cache's name. The cache "sessions" holds what stream sessions remember about
+	// parents: objects, and the last responses in decoded and encoded form. The cache "unary" holds
+	// encoded children of the last large responses to unary calls.
 	Cache string
-	// Bytes is the approximate memory now, and Entries the number of parents.
+	// Bytes is an estimate of the memory in use, and Entries is the number of parents.
 	Bytes, Entries int64
-	// Hits counts the calls about a parent that found an entry, since the start of the process, and
-	// Misses those that did not.
+	// Hits counts calls that found an entry for their parent, and Misses counts calls that did not.
+	// Both start at 0 when the process starts.
 	Hits, Misses int64
 }
 
-// AllCacheStats returns the present state of each cache. It is safe for concurrent use.
+// AllCacheStats returns statistics about each cache as of now. It is safe for concurrent use.
 func AllCacheStats() []CacheStats {
 	return []CacheStats{sessionCaches.stats("sessions"), unaryCacheMeter.stats("unary")}
 }
 
-// The meters of the process.
+// Each meter covers the whole process.
 var sessionCaches, unaryCacheMeter cacheMeter
 
-// cacheMeter meters one kind of cache.
+// cacheMeter counts the size and the lookups of a cache.
 type cacheMeter struct{ bytes, entries, hits, misses atomic.Int64 }
 
 func (m *cacheMeter) stats(name string) CacheStats {
@@ -34,7 +34,7 @@ func (m *cacheMeter) stats(name string) CacheStats {
 	}
 }
 
-// add changes the size.
+// add changes the size by these amounts.
 func (m *cacheMeter) add(bytes, entries int) {
 	m.bytes.Add(int64(bytes))
 	m.entries.Add(int64(entries))

@@ -10,42 +10,44 @@ import (
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 )
 
-// callCache has the children of the last call about a parent: the encoded ones of the response, and
-// the decoded ones of the request. Equal children are not encoded or decoded again.
+// callCache remembers the children of the last call about a parent, so that children that did not
+// change are neither decoded nor encoded again. It keeps decoded children of the request and
+// encoded children of the response.
 //
-// A stream has one for each parent, as part of the session's state: its bytes count towards the
-// limit of that state, and it is dropped with the parent's objects. The caches of unary calls are
-// bounded by unaryCaches.
+// A stream keeps one callCache for each parent in the session's state: it counts towards the limit
+// of this state, and is dropped together with the parent's objects. For unary calls see
+// unaryCaches.
 //
-// Invariant: what the fields of the last call refer to does not change.
+// Objects that the fields of the last call refer to must not be modified.
 type callCache struct {
 	before, after encodedChildren
-	// observed are the groups of the last request, in its order, and decoded those of this one.
+	// observed holds the groups of the last request, in the order of the request. decoded holds the
+	// groups of this request.
 	observed, decoded []decodedGroup
-	// newMessages reports that all messages of a request are new, so that no decoded group can be
-	// used again. once reports that there is no next call.
+	// newMessages is set if every request brings new messages, so that decoded groups are never
+	// kept. once is set if no other call will follow.
 	newMessages, once bool
 }
 
-// renewed returns the cache for the next call.
+// renewed returns the cache to use in the next call.
 func (c *callCache) renewed() *callCache {
 	return &callCache{before: c.after, observed: c.decoded, newMessages: c.newMessages}
 }
 
-// ended returns the cache to keep after a call. It does not refer to the call before: the children
-// of that one would take memory that bytes does not count.
+// ended returns the cache to keep when a call ends. It drops the children of the call before, which
+// bytes does not count.
 func (c *callCache) ended() *callCache {
 	return &callCache{after: c.after, decoded: c.decoded, newMessages: c.newMessages}
 }
 
-// Approximate memory of an encoded child and of a decoded object, without their JSON: messages of
-// the session share it.
+// Approximate memory that a cache uses for an encoded child and for a decoded object. The JSON is
+// not included, because the session's messages share it.
 const (
 	encodedBytes = 16
 	decodedBytes = 280
 )
 
-// bytes returns the approximate memory of the cache, without the JSON of the children.
+// bytes estimates the memory of the cache, not counting the children's JSON.
 func (c *callCache) bytes() int {
 	n := encodedBytes * cap(c.after.hashes)
 	for _, g := range c.decoded {
@@ -54,22 +56,22 @@ func (c *callCache) bytes() int {
 	return n
 }
 
-// minDecoded is the size of the smallest group that is kept.
+// minDecoded is the smallest group to keep. Smaller groups are quickly decoded.
 const minDecoded = 100
 
-// maxStale is the part of a kept group that may have changed since it was decoded: 1/maxStale.
-// Beyond that, the whole group is decoded again.
+// maxStale limits how much of a kept group may have changed since it was decoded: at most
+// 1/maxStale of the objects. After that, the whole group is decoded again.
 const maxStale = 16
 
-// decodedGroup is a decoded group, which only the cache has. The zero value is none. A few of its
-// messages may be older than those of the last request (maxStale).
+// decodedGroup is a kept group. Nothing outside the cache refers to its map. A few messages may be
+// older than the last request (see maxStale).
 type decodedGroup struct {
 	messages  []*hookv1.ObservedObject
 	objects   Group
-	namespace string // of the parent
+	namespace string // the parent's namespace
 }
 
-// decode decodes the group at one place of a request. The function owns it.
+// decode decodes the group at a position of the request. The hook's function may modify the result.
 func (c *callCache) decode(place int, messages []*hookv1.ObservedObject, parent Object) (Group, error) {
 	if c.once || c.newMessages || len(messages) < minDecoded {
 		return decodeGroup(messages, parent)
@@ -97,8 +99,8 @@ func (c *callCache) decode(place int, messages []*hookv1.ObservedObject, parent 
 	return group, nil
 }
 
-// update returns the group of some messages: a copy of g, in which only the messages that g does
-// not have are decoded. It is nil if these are too many.
+// update returns a copy of g that matches these messages. It decodes only messages that are not in
+// g. It returns nil if too many have changed.
 func (g decodedGroup) update(messages []*hookv1.ObservedObject, parent Object) (Group, error) {
 	if g.namespace != parent.Namespace || g.objects == nil {
 		return nil, nil
@@ -119,8 +121,8 @@ func (g decodedGroup) update(messages []*hookv1.ObservedObject, parent Object) (
 	return objects, nil
 }
 
-// changed returns messages of the first list that the second one lacks, and the reverse. It finds
-// the changes of lists with the same order, and may return messages that both have.
+// changed compares two lists in the same order, and returns what disappeared and what is new. A
+// message between two changes may be returned although both lists contain it.
 func changed(before, now []*hookv1.ObservedObject) (gone, come []*hookv1.ObservedObject) {
 	for len(before) > 0 && len(now) > 0 && before[0] == now[0] {
 		before = before[1:]
@@ -142,8 +144,8 @@ func changed(before, now []*hookv1.ObservedObject) (gone, come []*hookv1.Observe
 	return gone, come
 }
 
-// encodedChildren are the encoded children of a response. The hash of a child is that of its JSON,
-// readiness and dependencies, as the hook's function returned them.
+// encodedChildren holds the encoded children of a response. Each hash covers a child's JSON,
+// readiness and dependencies as the hook's function returned them.
 type encodedChildren struct {
 	hashes   []uint64
 	messages []*hookv1.DesiredObject
@@ -157,7 +159,8 @@ func withCallCache(ctx context.Context, cache *callCache) context.Context {
 	return context.WithValue(ctx, callCacheKey{}, cache)
 }
 
-// callCacheOf returns the cache of a call. That of a call without one keeps nothing.
+// callCacheOf returns the cache of a call. If the call comes without one, the returned cache keeps
+// nothing.
 func callCacheOf(ctx context.Context) *callCache {
 	if cache, ok := ctx.Value(callCacheKey{}).(*callCache); ok {
 		return cache
@@ -165,8 +168,8 @@ func callCacheOf(ctx context.Context) *callCache {
 	return &callCache{once: true}
 }
 
-// encode encodes the children of a response. A response with the same children as the one before
-// has its list. The error names the child.
+// encode encodes the children of a response. Children that equal the last response's child at the
+// same position are not encoded again. An error names the child.
 func (c *callCache) encode(field string, children []Child) ([]*hookv1.DesiredObject, error) {
 	before := c.before
 	now := encodedChildren{}
@@ -202,7 +205,7 @@ func (c *callCache) encode(field string, children []Child) ([]*hookv1.DesiredObj
 	return now.messages, nil
 }
 
-// begin returns a copy of the first n children, with room for others.
+// begin copies the first n children into lists that have room for more.
 func (e encodedChildren) begin(n, room int) encodedChildren {
 	return encodedChildren{
 		hashes:   append(make([]uint64, 0, room), e.hashes[:n]...),
@@ -210,7 +213,7 @@ func (e encodedChildren) begin(n, room int) encodedChildren {
 	}
 }
 
-// find returns the message of the child with a hash at one place; nil if it has another one.
+// find returns the message at this position if it has the same hash, and nil otherwise.
 func (e encodedChildren) find(place int, hash uint64) *hookv1.DesiredObject {
 	if place < len(e.hashes) && e.hashes[place] == hash {
 		return e.messages[place]
@@ -218,7 +221,7 @@ func (e encodedChildren) find(place int, hash uint64) *hookv1.DesiredObject {
 	return nil
 }
 
-// hash returns a hash of the child, and the JSON of its object if that had to be marshalled.
+// hash returns a hash of the child. If it had to marshal the object, it returns the JSON too.
 func (c Child) hash() (hash uint64, data []byte, err error) {
 	switch object := c.Object.(type) {
 	case *Encoded:
@@ -240,7 +243,7 @@ func (c Child) hash() (hash uint64, data []byte, err error) {
 	return hash, data, nil
 }
 
-// orderHash returns a hash of readiness and dependencies.
+// orderHash hashes the fields that decide about the order of creation: Ready and DependsOn.
 func (c Child) orderHash() uint64 {
 	ready := "unknown"
 	if c.Ready != nil {

@@ -15,15 +15,15 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// callLog logs each failed call once: the method, the parent and the error. It never logs the
+// callLog logs each failed call once, with the method, the parent and the error. It never logs the
 // content of objects.
 type callLog struct{ log *slog.Logger }
 
-// errTookLonger is the cause of a context that ends at the call's timeout.
+// errTookLonger is set as the context's cause when a call reaches its timeout.
 var errTookLonger = errors.New("the function took longer than the call's timeout")
 
-// watch logs the call if its context ends for one of the causes before done is called. The function
-// may never return.
+// watch logs the call as soon as its context ends for one of these causes. It does not wait for the
+// function, which may never return. Call done when the function has returned.
 func (l callLog) watch(ctx context.Context, method string, request any, causes ...error) (done func()) {
 	began := time.Now()
 	stop := context.AfterFunc(ctx, func() {
@@ -35,11 +35,11 @@ func (l callLog) watch(ctx context.Context, method string, request any, causes .
 	return func() { stop() }
 }
 
-// expected are the codes of errors that are no failure of the function: those of Reject, RetryAfter
-// and of a missing function.
+// expected lists the codes that are no failure of the function: they come from Reject, from
+// RetryAfter, or from a function that is nil.
 var expected = []codes.Code{codes.FailedPrecondition, codes.ResourceExhausted, codes.Unimplemented}
 
-// failed logs an error of a hook's function, except of a call that watch has logged.
+// failed logs an error that a hook's function returned, unless watch has logged the call already.
 func (l callLog) failed(ctx context.Context, method string, request any, err error) {
 	if ctx.Err() == nil && !slices.Contains(expected, status.Code(err)) {
 		l.log.Error("hook function failed", "method", method, "parent", parentOf(request), "error",
@@ -47,14 +47,14 @@ func (l callLog) failed(ctx context.Context, method string, request any, err err
 	}
 }
 
-// panicked logs a panic with its stack, and returns the call's error.
+// panicked logs a panic with its stack, and returns the error to answer with.
 func (l callLog) panicked(method string, request any, cause any) error {
 	l.log.Error(fmt.Sprintf("hook function panicked: %v\n%s", cause, stack()), "method", method, "parent",
 		parentOf(request))
 	return hookError{status.Errorf(codes.Internal, "panic: %v", cause)}
 }
 
-// stack returns the stack of a panic, without the frames that recover it.
+// stack returns the stack where the panic began, without the frames that recover it.
 func stack() []byte {
 	all := debug.Stack()
 	if at := bytes.Index(all, []byte("\npanic(")); at >= 0 {
@@ -63,8 +63,8 @@ func stack() []byte {
 	return all
 }
 
-// recoverPanic calls a method, turns a panic of its function into an error, and logs failures. The
-// text of the error is sendable.
+// recoverPanic runs call, turns a panic into an error, and logs failures. The text of a returned
+// error can always be sent.
 func recoverPanic[T any](
 	ctx context.Context, l callLog, method string, request any, call func() (T, error),
 ) (response T, err error) {
@@ -79,7 +79,7 @@ func recoverPanic[T any](
 	return call()
 }
 
-// parentOf returns the kind, namespace and name of a request's parent.
+// parentOf returns the kind, namespace and name of the parent that a request is about.
 func parentOf(request any) string {
 	var parent *hookv1.ObservedObject
 	switch r := request.(type) {

@@ -2,12 +2,12 @@ package hook
 
 import "context"
 
-// limiter limits the number of running functions. A function takes a slot, and frees it when it
-// returns, even if no caller waits for its response.
+// limiter limits how many functions run at the same time. A function holds its slot until it
+// returns, even if the caller has given up.
 type limiter chan struct{}
 
-// take waits for a slot. It returns the status of a call with an ended context; such a call must
-// not begin.
+// take waits for a free slot. If ctx ends first, take returns a status error and the function must
+// not be called.
 func (l limiter) take(ctx context.Context) error {
 	select {
 	case l <- struct{}{}:
@@ -21,5 +21,5 @@ func (l limiter) take(ctx context.Context) error {
 	return nil
 }
 
-// free returns a slot.
+// free gives a slot back.
 func (l limiter) free() { <-l }

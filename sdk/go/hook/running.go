@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// running counts the running functions. The zero value counts none.
+// running counts functions that have not returned yet. The zero value is ready to use.
 type running struct {
 	mu    sync.Mutex // guards the fields below
 	count int
-	idle  chan struct{} // closed when the count is 0 again; nil without a waiter
+	idle  chan struct{} // closed when the count falls to 0; nil if nobody waits
 }
 
-// run calls a function in its own goroutine.
+// run calls f in a new goroutine.
 func (r *running) run(f func()) {
 	r.mu.Lock()
 	r.count++
@@ -33,7 +33,8 @@ func (r *running) done() {
 	}
 }
 
-// wait waits until no function runs, at most for a timeout, and reports whether that is so.
+// wait waits until no function is running, or for timeout. It returns false if a function is still
+// running.
 func (r *running) wait(timeout time.Duration) bool {
 	r.mu.Lock()
 	if r.count == 0 {

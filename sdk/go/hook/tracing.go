@@ -13,17 +13,17 @@ import (
 // propagators read the engine's trace context (W3C).
 var propagators = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 
-// flushTimeout limits the export of the last spans, so that a dead collector does not delay the
-// end.
+// flushTimeout limits the final export of spans, so that an unreachable collector does not delay
+// the exit.
 const flushTimeout = 3 * time.Second
 
-// startTracing returns the provider of spans, which is OpenTelemetry's global one.
+// startTracing returns OpenTelemetry's global provider, and sets the propagators.
 func startTracing() trace.TracerProvider {
 	otel.SetTextMapPropagator(propagators)
 	return otel.GetTracerProvider()
 }
 
-// flush exports the last spans, if the global provider is one that exports.
+// flush exports the remaining spans if the global provider is able to.
 func flush(log *slog.Logger) {
 	exporting, ok := otel.GetTracerProvider().(interface{ ForceFlush(context.Context) error })
 	if !ok {

@@ -22,7 +22,8 @@ func newUnary(calls callLog) *unary {
 	return &unary{calls, make(limiter, session.DefaultCalls), newUnaryCaches(maxUnaryBytes)}
 }
 
-// intercept calls a method of the contract when the limiter has room. A panic fails its call only.
+// intercept runs a call when the limiter has a free slot. If the function panics, only this call
+// fails.
 func (u *unary) intercept(
 	ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
 ) (any, error) {
@@ -41,7 +42,7 @@ func (u *unary) intercept(
 	})
 }
 
-// isHookMethod reports whether a method belongs to the service of a hook.
+// isHookMethod reports whether a method belongs to one of the hook services.
 func isHookMethod(method string) bool {
 	service, _, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
 	return service == compositev1.CompositeHookService_ServiceDesc.ServiceName ||

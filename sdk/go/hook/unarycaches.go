@@ -9,27 +9,27 @@ import (
 )
 
 const (
-	// maxUnaryBytes bounds the responses to unary calls that a server keeps. Beyond it, the ones that
-	// were used longest ago are evicted.
+	// maxUnaryBytes limits the memory for responses to unary calls. If it is exceeded, the least
+	// recently used are dropped.
 	maxUnaryBytes = 64 << 20
-	// messageBytes is the approximate memory of an encoded child beside its JSON.
+	// messageBytes is about how much memory an encoded child uses in addition to its JSON.
 	messageBytes = 160
 )
 
-// unaryCaches has the callCaches of unary calls: the last response about each parent, if it has
-// minDecoded children or more. Unlike streams, unary calls have no session that ends, so that their
-// number is bounded by maxUnaryBytes only. It is safe for concurrent use.
+// unaryCaches keeps a callCache for each parent whose last response to a unary call had at least
+// minDecoded children. There is no session that ends, so only maxUnaryBytes limits how many are
+// kept. It is safe for concurrent use.
 type unaryCaches struct {
 	limit int
 	meter *cacheMeter
 
 	mu     sync.Mutex // guards the fields below
 	known  map[unaryKey]*list.Element
-	recent list.List // of *unaryEntry, most recently used first
+	recent list.List // contains *unaryEntry, most recently used first
 	bytes  int
 }
 
-// unaryKey is the subject of a call.
+// unaryKey identifies what a call is about.
 type unaryKey struct{ method, controller, parent, input string }
 
 type unaryEntry struct {
@@ -42,7 +42,7 @@ func newUnaryCaches(limit int) *unaryCaches {
 	return &unaryCaches{limit: limit, meter: &unaryCacheMeter, known: map[unaryKey]*list.Element{}}
 }
 
-// about returns the subject of a request; ok is false if the request has no parent.
+// about returns what a request is about. ok is false if the request has no parent.
 func about(method string, request any) (key unaryKey, ok bool) {
 	key.method = method
 	if r, ok := request.(interface{ GetController() *hookv1.ObservedObject }); ok {
@@ -60,7 +60,8 @@ func about(method string, request any) (key unaryKey, ok bool) {
 	return key, key.parent != ""
 }
 
-// call calls f with the cache of the last call about the same subject, and keeps that of this one.
+// call passes f the cache of the last call about the same parent, and keeps the cache that f
+// leaves.
 func (u *unaryCaches) call(
 	ctx context.Context, method string, request any, f func(context.Context) (any, error),
 ) (any, error) {
@@ -76,7 +77,7 @@ func (u *unaryCaches) call(
 	return response, err
 }
 
-// get returns the cache of a subject, a new one if necessary.
+// get returns the cache for a key, or a new one.
 func (u *unaryCaches) get(key unaryKey) *callCache {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -88,7 +89,7 @@ func (u *unaryCaches) get(key unaryKey) *callCache {
 	return &callCache{newMessages: true}
 }
 
-// put makes a cache that of a subject, if its response is large.
+// put keeps a cache if its response is large enough.
 func (u *unaryCaches) put(key unaryKey, cache *callCache) {
 	entry := &unaryEntry{key, cache, cache.bytes()}
 	for _, m := range cache.after.messages {
@@ -109,7 +110,7 @@ func (u *unaryCaches) put(key unaryKey, cache *callCache) {
 	}
 }
 
-// clear drops everything, at the end of the server.
+// clear drops all caches when the server ends.
 func (u *unaryCaches) clear() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
