@@ -26,7 +26,7 @@ import (
 // different kinds may have the same name.
 func Named(name string, h Hook) Hook { return namedHook{h, name} }
 
-// namedHook is a hook with a name.
+// namedHook adds a name to a hook.
 type namedHook struct {
 	hook Hook
 	name string
@@ -45,14 +45,14 @@ func Register(r grpc.ServiceRegistrar, hooks ...Hook) error {
 	return err
 }
 
-// catalog has the hooks of one server.
+// catalog holds the hooks that one server or attachment serves.
 type catalog struct {
 	composites byName[Composite]
 	decorators byName[Decorator]
 	mappers    byName[Mapper]
 }
 
-// newCatalog returns the hooks as a catalog. The error names the hook that is invalid.
+// newCatalog sorts the hooks by kind and name. An error names the invalid hook.
 func newCatalog(hooks []Hook) (*catalog, error) {
 	c := &catalog{
 		composites: byName[Composite]{kind: "composite"},
@@ -74,7 +74,7 @@ func (c Composite) add(all *catalog, name string) error { return all.composites.
 func (d Decorator) add(all *catalog, name string) error { return all.decorators.add(name, d) }
 func (m Mapper) add(all *catalog, name string) error    { return all.mappers.add(name, m) }
 
-// register registers one service for each kind of hook, and returns the names of the services.
+// register registers one gRPC service for each kind of hook, and returns the services' names.
 func (c *catalog) register(r grpc.ServiceRegistrar) (services []string) {
 	if len(c.composites.hooks) > 0 {
 		compositev1.RegisterCompositeHookServiceServer(r, composite{hooks: c.composites})
@@ -91,7 +91,7 @@ func (c *catalog) register(r grpc.ServiceRegistrar) (services []string) {
 	return services
 }
 
-// methods returns the methods that at least one hook has a function for.
+// methods returns the methods for which at least one hook has a function.
 func (c *catalog) methods() methods {
 	all := methods{}
 	for _, h := range c.composites.hooks {
@@ -106,13 +106,13 @@ func (c *catalog) methods() methods {
 	return all
 }
 
-// byName has the hooks of one kind. The key "" is that of the hook without a name.
+// byName holds the hooks of one kind by name. The key is "" for the hook without a name.
 type byName[H any] struct {
-	kind  string // of hook, for messages
+	kind  string // used in messages
 	hooks map[string]H
 }
 
-// only returns one hook as all hooks of its kind.
+// only returns a byName with a single hook.
 func only[H any](kind string, h H) byName[H] {
 	return byName[H]{kind: kind, hooks: map[string]H{"": h}}
 }
@@ -138,8 +138,8 @@ func (b *byName[H]) add(name string, h H) error {
 	return nil
 }
 
-// find returns the hook that a request is for. Without a name that is the hook without a name, or
-// the only one.
+// find returns the hook that a request names. If the request names no hook, this is the hook
+// without a name, or the only hook of this kind.
 func (b byName[H]) find(m *hookv1.RequestMeta) (H, error) {
 	name := m.GetHook()
 	if h, ok := b.hooks[name]; ok {

@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// responseMeta returns the meta of a response: the features that it uses. It returns an error if
-// the engine does not honour one of them, because such an engine would write half of the response.
-// rules are those of a response to Customize.
+// responseMeta lists the features that a response uses. It returns an error if the engine does not
+// honour one of them, because that engine would carry out only a part of the response. rules come
+// from a response to Customize.
 func responseMeta(
 	request *hookv1.RequestMeta, desired []*hookv1.DesiredObject, details *hookv1.ResponseDetails,
 	rules ...*hookv1.RelatedResourceRule,
@@ -22,7 +22,7 @@ func responseMeta(
 	if len(used) == 0 {
 		return nil, nil
 	}
-	if request == nil { // the engine does not tell; it rejects what it does not know
+	if request == nil { // the engine does not say; it rejects what it does not know
 		return &hookv1.ResponseMeta{Features: used}, nil
 	}
 	if missing := features.Missing(used, request.GetFeatures()); missing != "" {

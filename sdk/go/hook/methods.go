@@ -13,11 +13,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// methods has the functions of hooks, by the full names of the contract's methods. A method without
-// a function is absent.
+// methods maps the full name of each served method to a function that calls the hook. Methods
+// without a function are not in the map.
 type methods map[string]func(context.Context, proto.Message) (proto.Message, error)
 
-// answering returns a method of the contract as an element of methods.
+// answering adapts a method of a generated service to the type that methods holds.
 func answering[Request, Response proto.Message](
 	f func(context.Context, Request) (Response, error),
 ) func(context.Context, proto.Message) (proto.Message, error) {
@@ -30,7 +30,7 @@ func answering[Request, Response proto.Message](
 	}
 }
 
-// methods returns the methods that a hook has a function for.
+// methods returns the methods for which the hook has a function.
 func (s composite) methods(c Composite) methods {
 	m := methods{}
 	if c.Sync != nil {
@@ -45,7 +45,7 @@ func (s composite) methods(c Composite) methods {
 	return m
 }
 
-// methods returns the methods that a hook has a function for.
+// methods returns the methods for which the hook has a function.
 func (s decorator) methods(d Decorator) methods {
 	m := methods{}
 	if d.Sync != nil {
@@ -60,10 +60,10 @@ func (s decorator) methods(d Decorator) methods {
 	return m
 }
 
-// names returns the full names of the methods, sorted.
+// names returns the full names in sorted order.
 func (m methods) names() []string { return slices.Sorted(maps.Keys(m)) }
 
-// call calls one method. A panic fails that call only.
+// call calls a method. If the function panics, only this call fails.
 func (m methods) call(
 	ctx context.Context,
 	method string,

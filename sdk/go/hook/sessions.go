@@ -8,40 +8,41 @@ import (
 	"github.com/hookloop/hookloop/internal/protocol/session"
 )
 
-// Limits of the idle sessions that are kept: an engine that restarts does not resume its old ones.
+// maxIdle and maxIdleBytes limit the sessions to keep without a stream. An engine that restarts
+// opens new sessions and never returns to the old ones.
 const (
 	maxIdle      = 64
 	maxIdleBytes = 256 << 20
 )
 
-// sessions has the state of all sessions, by id. At most one stream uses a session at a time.
+// sessions keeps the state of each session. At most one stream uses a session at a time.
 type sessions struct {
 	mu   sync.Mutex    // guards the fields below
-	idle []idleSession // the latest at the end
+	idle []idleSession // the most recent is last
 	busy map[string]*exchange
-	// closed reports that no session is kept any more.
+	// closed is set when no session should be kept any longer.
 	closed bool
 }
 
-// idleSession is a session without a stream.
+// idleSession is a session that no stream uses.
 type idleSession struct {
 	id    string
 	state *sessionState
 }
 
-// sessionState is the state of one session, which outlives its streams.
+// sessionState is what a session remembers. It outlives streams.
 type sessionState struct {
 	memory *session.State
 	limit  limiter
 	cache  *cacheMeter
-	// bytes and subjects are the metered size of memory.
+	// bytes and subjects were last added to cache for this session.
 	bytes, subjects int
 }
 
-// meter records the present size.
+// meter updates the cache statistics.
 func (s *sessionState) meter() { s.record(s.memory.Bytes(), s.memory.Len()) }
 
-// drop records that nothing uses the state any more.
+// drop removes the state from the cache statistics.
 func (s *sessionState) drop() { s.record(0, 0) }
 
 func (s *sessionState) record(bytes, subjects int) {
@@ -58,9 +59,9 @@ func newSessionState() *sessionState {
 	}
 }
 
-// take returns the state of a session, for a stream that opens it; it is new if none exists. A
-// stream that still uses the session is ended: the engine has one stream at a time, and knows which
-// one is alive. The state of a session without an ID is not kept.
+// take returns the state for a stream that opens a session. It returns a new state if the session
+// is unknown or has no ID. If another stream still uses the session, take ends it: the engine uses
+// one stream at a time, and knows which one works.
 func (s *sessions) take(id string, x *exchange) *sessionState {
 	if id == "" {
 		return newSessionState()
@@ -75,8 +76,8 @@ func (s *sessions) take(id string, x *exchange) *sessionState {
 	return found
 }
 
-// begin records the stream of a session, and returns the idle state, or the stream that used it
-// before.
+// begin assigns the session to a stream. It returns the idle state, or the stream that used the
+// session until now.
 func (s *sessions) begin(id string, x *exchange) (found *sessionState, before *exchange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +93,7 @@ func (s *sessions) begin(id string, x *exchange) (found *sessionState, before *e
 	return found, before
 }
 
-// give keeps the state of a stream that has ended, unless another stream uses the session now.
+// give keeps the state after a stream ends, unless another stream already uses the session.
 func (s *sessions) give(id string, x *exchange, left *sessionState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +118,7 @@ func (s *sessions) give(id string, x *exchange, left *sessionState) {
 	}
 }
 
-// close drops the idle sessions, and each other one when its stream ends.
+// close drops idle sessions now, and the others when their streams end.
 func (s *sessions) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

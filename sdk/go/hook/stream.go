@@ -21,13 +21,13 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// conn is a stream, opened by either side.
+// conn is a bidirectional stream. Either side may have opened it.
 type conn interface {
 	Send(*streamv1.HookMessage) error
 	Recv() (*streamv1.EngineMessage, error)
 }
 
-// streams serves calls that come over streams.
+// streams answers calls that arrive over streams.
 type streams struct {
 	streamv1.UnimplementedHookStreamServiceServer
 	methods  methods
@@ -36,20 +36,20 @@ type streams struct {
 	log      *slog.Logger
 	tracer   trace.Tracer
 	sessions sessions
-	// stopping is closed when the hook takes no more calls.
+	// stopping is closed when the hook should accept no more calls.
 	stopping <-chan struct{}
 	triggers *triggers
-	// running counts the functions, which may outlive their streams.
+	// running counts functions, which may run longer than their streams.
 	running running
 }
 
-// Connect serves a stream that the engine opened.
+// Connect handles a stream that the engine opened.
 func (s *streams) Connect(conn grpc.BidiStreamingServer[streamv1.EngineMessage, streamv1.HookMessage]) error {
 	return s.serve(conn.Context(), conn, nil, nil)
 }
 
-// serve serves calls until the stream ends. It calls opened with the session's id, and called at
-// each call of the engine; both may be nil.
+// serve answers calls until the stream ends. It calls opened when a session opens, and called
+// whenever the engine calls a hook. Both may be nil.
 func (s *streams) serve(ctx context.Context, conn conn, opened func(string), called func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	x := &exchange{
@@ -90,25 +90,25 @@ func (s *streams) serve(ctx context.Context, conn conn, opened func(string), cal
 	return nil
 }
 
-// exchange is one stream.
+// exchange handles one stream.
 type exchange struct {
 	*streams
 	conn   conn
-	opened func(string) // of serve
-	called func()       // of serve
+	opened func(string) // see serve
+	called func()       // see serve
 	end    context.CancelCauseFunc
-	wake   chan struct{} // has an element if there may be messages to send
+	wake   chan struct{} // receives when there may be messages to send
 
 	mu       sync.Mutex // guards the fields below
 	hook     *session.Hook
 	id       string
 	state    *sessionState
-	closed   bool // the session is gone
+	closed   bool // another stream uses the session, or the stream has ended
 	cancels  map[*session.Work]context.CancelCauseFunc
 	draining bool
 }
 
-// do changes the state, and wakes the sender.
+// do runs change under the lock, then wakes the sender.
 func (x *exchange) do(change func()) {
 	x.mu.Lock()
 	change()
@@ -122,7 +122,8 @@ func (x *exchange) do(change func()) {
 	}
 }
 
-// surrender ends the stream and returns its session's state, or nil if it has none any more.
+// surrender ends the stream and takes its session's state. It returns nil if the stream has no
+// state.
 func (x *exchange) surrender() *sessionState {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -134,12 +135,12 @@ func (x *exchange) surrender() *sessionState {
 	return left
 }
 
-// errMoved ends a stream after the engine has opened its session again. A stream that ended before
-// keeps its own cause.
+// errMoved ends a stream after the engine opened the same session on another one. It does not
+// replace an earlier cause.
 var errMoved = status.Error(codes.Aborted, "the engine has opened the session on another stream")
 
-// send sends messages to the engine until the stream ends, or until all calls are answered after a
-// drain.
+// send writes messages to the engine until the stream ends. After a drain, it ends the stream when
+// all calls are answered.
 func (x *exchange) send(ctx context.Context) {
 	for ctx.Err() == nil {
 		x.mu.Lock()
@@ -148,7 +149,7 @@ func (x *exchange) send(ctx context.Context) {
 		x.mu.Unlock()
 		for _, m := range out {
 			if err := x.conn.Send(m); err != nil {
-				return // receive gets the reason
+				return // receive will get the reason
 			}
 		}
 		switch {
@@ -164,7 +165,7 @@ func (x *exchange) send(ctx context.Context) {
 	}
 }
 
-// receive handles the engine's messages until the stream ends.
+// receive reads the engine's messages until the stream ends.
 func (x *exchange) receive(ctx context.Context) {
 	for ctx.Err() == nil {
 		m, err := x.conn.Recv()
@@ -197,7 +198,7 @@ func (x *exchange) receive(ctx context.Context) {
 	}
 }
 
-// take handles the effect of a message.
+// take acts on a message that the session has processed.
 func (x *exchange) take(ctx context.Context, got session.HookReceived) {
 	switch {
 	case got.Session != "":
@@ -227,11 +228,11 @@ func (x *exchange) take(ctx context.Context, got session.HookReceived) {
 	}
 }
 
-// errGivenUp is the cause of a context after the engine has cancelled its call, usually at its own
+// errGivenUp is set as the context's cause when the engine cancels a call, usually because of a
 // timeout.
 var errGivenUp = errors.New("the engine gave the call up")
 
-// begin calls the function as soon as the limiter has room.
+// begin starts the function in a goroutine, where it waits for the limiter.
 func (x *exchange) begin(ctx context.Context, w *session.Work) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timed := ctx
@@ -256,8 +257,8 @@ func (x *exchange) begin(ctx context.Context, w *session.Work) {
 	})
 }
 
-// answer calls the function and sends its response. A call that ends while it waits for the limiter
-// does not begin.
+// answer waits for the limiter, calls the function and sends the response. If the call ends while
+// it waits, the function is not called.
 func (x *exchange) answer(ctx context.Context, w *session.Work, limit limiter) {
 	defer x.calls.watch(ctx, w.Method, w.Request, errGivenUp, errTookLonger)()
 	var response proto.Message
@@ -275,7 +276,7 @@ func (x *exchange) answer(ctx context.Context, w *session.Work, limit limiter) {
 	x.do(func() { x.hook.Answer(w, response) })
 }
 
-// call calls the function, in a span that continues the engine's trace.
+// call runs the function in a span that continues the engine's trace.
 func (x *exchange) call(ctx context.Context, w *session.Work) (proto.Message, error) {
 	ctx = propagators.Extract(ctx, propagation.MapCarrier(w.TraceContext))
 	name := strings.TrimPrefix(w.Method, "/")
