@@ -1,17 +1,26 @@
-// Package hooktest calls the functions of a hook as the engine does, without an engine, a cluster
-// or a server:
+// Package hooktest tests the functions of a hook without an engine, a server or a cluster. Put the
+// parent and its observed children into a YAML file, and name the other kinds that the controller
+// declares:
 //
-//	answer, err := hooktest.Sync(ctx, sync, "testdata/website.yaml", "Deployment.apps/v1")
+//	func TestWebsite(t *testing.T) {
+//		answer, err := hooktest.Sync(t.Context(), sync, "testdata/website.yaml", "Deployment.apps/v1")
+//		if err != nil {
+//			t.Fatal(err)
+//		}
+//		// look at answer.Children and answer.Status
+//	}
 //
-// The first document of the file is the parent, the others are its observed children. For a map
-// hook, the second one is the input. The package encodes the response as a server does, and
-// validates it by those rules of the engine that depend only on the parent and the declared kinds.
-// The cases of sdk/testdata/answers.json test these rules in the engine and in all SDKs. Its data
-// are the files of the test. Functions are safe for concurrent use.
+// [Sync] and its siblings call the function and check the response by the engine's rules, so that a
+// test finds what the engine would reject. If you make requests in Go, call the function yourself
+// and pass its response to [Check], [CheckDecoration], [CheckMap] or [CheckTombstone]. [Replay]
+// uses a recording of "hookloop serve --record-dir".
 //
-// A kind of children is declared as "Deployment.apps/v1", a cluster-scoped one as
-// "Namespace.v1:Cluster". A parent without a namespace counts as cluster-scoped: each of its
-// children needs a namespace, unless its kind is declared as cluster-scoped.
+// Rules that need a cluster, such as whether the API server knows a kind, are not checked. Write a
+// kind as "Deployment.apps/v1", or as "Namespace.v1:Cluster" if it is cluster-scoped. A parent
+// without a namespace is taken for cluster-scoped: children must then name a namespace, unless
+// their kind is declared as cluster-scoped.
+//
+// All functions are safe for concurrent use.
 package hooktest
 
 import (
@@ -37,16 +46,17 @@ import (
 
 // Answer is a response as the engine reads it.
 type Answer struct {
-	// Children are the desired objects (a decorator's attachments, a map hook's outputs) in the order
-	// of the response, decoded. Integers are json.Number.
+	// Children holds the desired objects (for a decorator the attachments, for a map hook the
+	// outputs) in the order of the response. They are decoded; integers are json.Number.
 	Children []map[string]any
-	// Status is the status, decoded. It is nil if the response has none.
+	// Status is the decoded status, or nil if the response has no status.
 	Status map[string]any
 }
 
-// Sync calls a composite's function with the objects of a file and validates the response. Kinds
-// ("Pod.v1") are the declared kinds of which the file has no object. The error is that of the
-// function, or describes the fault of the file or of the response.
+// Sync calls a composite's function for the objects in a file and checks the response. The first
+// document in the file is the parent; the others are its observed children. kinds lists the kinds
+// ("Pod.v1") that the controller declares and that have no object in the file. Sync returns the
+// function's error, or an error that says what is wrong with the file or the response.
 func Sync(ctx context.Context, f hook.SyncFunc, file string, kinds ...string) (*Answer, error) {
 	request, declared, err := read(file, kinds, false)
 	if err != nil {
@@ -55,9 +65,9 @@ func Sync(ctx context.Context, f hook.SyncFunc, file string, kinds ...string) (*
 	return ask(ctx, hook.Composite{Sync: f}, compositev1.CompositeHookService_Sync_FullMethodName, request, declared)
 }
 
-// Check validates a composite's response to a request of hook.NewSyncRequest, as Sync does. Kinds
-// are the declared kinds of which the request has no group. It returns the response as the engine
-// reads it.
+// Check checks a composite's response to a request that [hook.NewSyncRequest] made. kinds lists the
+// kinds that the controller declares and that have no group in the request. Check returns the
+// response as the engine reads it, or an error that names the invalid item.
 func Check(request *hook.SyncRequest, response *hook.SyncResponse, kinds ...string) (*Answer, error) {
 	declared, err := declaredBy(request.Children, kinds)
 	if err != nil {
@@ -71,7 +81,7 @@ func Check(request *hook.SyncRequest, response *hook.SyncResponse, kinds ...stri
 	return ask(context.Background(), hook.Composite{Sync: same, Finalize: same}, method, request, declared)
 }
 
-// CheckDecoration validates a decorator's response, as Check does.
+// CheckDecoration checks a decorator's response, as [Check] does for a composite.
 func CheckDecoration(request *hook.SyncRequest, response *hook.DecorateResponse, kinds ...string) (*Answer, error) {
 	declared, err := declaredBy(request.Children, kinds)
 	if err != nil {
@@ -85,7 +95,7 @@ func CheckDecoration(request *hook.SyncRequest, response *hook.DecorateResponse,
 	return ask(context.Background(), hook.Decorator{Sync: same, Finalize: same}, method, request, declared)
 }
 
-// declaredBy returns the kinds of a request's groups, and others.
+// declaredBy returns the kinds that have a group, and the others.
 func declaredBy(groups hook.Groups, others []string) (kinds, error) {
 	declared, err := declare(others)
 	if err != nil {
@@ -99,7 +109,7 @@ func declaredBy(groups hook.Groups, others []string) (kinds, error) {
 	return declared, nil
 }
 
-// Finalize calls the function as Sync does, for a parent that is finalized.
+// Finalize does what [Sync] does, for a parent that was deleted or is no longer selected.
 func Finalize(ctx context.Context, f hook.SyncFunc, file string, kinds ...string) (*Answer, error) {
 	request, declared, err := read(file, kinds, true)
 	if err != nil {
@@ -109,8 +119,8 @@ func Finalize(ctx context.Context, f hook.SyncFunc, file string, kinds ...string
 		declared)
 }
 
-// Decorate calls a decorator's function with the objects of a file, and validates the response: the
-// first object is the one to decorate, the others are its attachments.
+// Decorate calls a decorator's function for the objects in a file and checks the response, as
+// [Sync] does. The first document is the object to decorate; the others are its attachments.
 func Decorate(ctx context.Context, f hook.DecorateFunc, file string, kinds ...string) (*Answer, error) {
 	request, declared, err := read(file, kinds, false)
 	if err != nil {
@@ -119,7 +129,7 @@ func Decorate(ctx context.Context, f hook.DecorateFunc, file string, kinds ...st
 	return ask(ctx, hook.Decorator{Sync: f}, decoratorv1.DecoratorHookService_Sync_FullMethodName, request, declared)
 }
 
-// read returns the request of a file, and the declared kinds.
+// read makes a request from a file, and returns it with the declared kinds.
 func read(file string, keys []string, finalizing bool) (*hook.SyncRequest, kinds, error) {
 	declared, err := declare(keys)
 	if err != nil {
@@ -138,7 +148,7 @@ func read(file string, keys []string, finalizing bool) (*hook.SyncRequest, kinds
 	return request, declared, err
 }
 
-// load returns the objects of a file, at least one.
+// load returns the objects in a file. It returns an error if there is none.
 func load(file string) ([]any, error) {
 	data, err := os.ReadFile(file) //nolint:gosec // the test names it
 	if err != nil {
@@ -168,13 +178,13 @@ func load(file string) ([]any, error) {
 	return objects, nil
 }
 
-// ask calls the function and validates its response.
+// ask calls the function and checks the response.
 func ask(ctx context.Context, h registrar, method string, request *hook.SyncRequest, declared kinds) (*Answer, error) {
 	v := &validator{field: "children", namespace: request.Parent.Namespace, declared: declared}
 	return v.ask(ctx, h, method, encodeRequest(method, request))
 }
 
-// ask calls the function with a message of the contract, and validates its response.
+// ask calls the function with a request message and checks the response.
 func (v *validator) ask(ctx context.Context, h registrar, method string, request proto.Message) (*Answer, error) {
 	response, err := call(ctx, h, method, request)
 	if err != nil {

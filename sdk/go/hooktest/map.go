@@ -11,9 +11,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Map calls a map hook's function with the objects of a file, and validates the response: the first
-// object is the parent, the second the input, the others are the observed outputs. Kinds are the
-// declared kinds of outputs of which the file has no object.
+// Map calls a map hook's function for the objects in a file and checks the response, as [Sync]
+// does. The first document is the parent, the second one the input; the others are the observed
+// outputs.
 func Map(ctx context.Context, f hook.MapFunc, file string, kinds ...string) (*Answer, error) {
 	request, declared, err := readMap(file, kinds)
 	if err != nil {
@@ -22,7 +22,7 @@ func Map(ctx context.Context, f hook.MapFunc, file string, kinds ...string) (*An
 	return askMap(ctx, hook.Mapper{Map: f}, request, declared)
 }
 
-// FinalizeMap calls the function as Map does, for a parent that is finalized.
+// FinalizeMap does what [Map] does, for a parent that was deleted or is no longer selected.
 func FinalizeMap(ctx context.Context, f hook.MapFunc, file string, kinds ...string) (*Answer, error) {
 	request, declared, err := readMap(file, kinds)
 	if err != nil {
@@ -32,9 +32,9 @@ func FinalizeMap(ctx context.Context, f hook.MapFunc, file string, kinds ...stri
 	return askMap(ctx, hook.Mapper{Finalize: f}, request, declared)
 }
 
-// Tombstone calls a tombstone function with the objects of a file, and validates the response: the
-// first object is the parent, the others are the outputs of the input that is gone. The answer's
-// Children are the outputs to keep.
+// Tombstone calls a tombstone function for the objects in a file and checks the response. The first
+// document is the parent; the others are the outputs whose input is gone. [Answer].Children lists
+// the outputs to keep.
 func Tombstone(ctx context.Context, f hook.TombstoneFunc, file string, kinds ...string) (*Answer, error) {
 	objects, err := load(file)
 	if err != nil {
@@ -47,7 +47,7 @@ func Tombstone(ctx context.Context, f hook.TombstoneFunc, file string, kinds ...
 	return askTombstone(ctx, f, request, kinds)
 }
 
-// CheckMap validates a response to a request of hook.NewMapRequest, as Map does.
+// CheckMap checks a response to a request that [hook.NewMapRequest] made. See [Check] for kinds.
 func CheckMap(request *hook.MapRequest, response *hook.MapResponse, kinds ...string) (*Answer, error) {
 	declared, err := declaredBy(request.Outputs, kinds)
 	if err != nil {
@@ -57,7 +57,8 @@ func CheckMap(request *hook.MapRequest, response *hook.MapResponse, kinds ...str
 	return askMap(context.Background(), hook.Mapper{Map: same, Finalize: same}, request, declared)
 }
 
-// CheckTombstone validates a response to a request of hook.NewTombstoneRequest, as Tombstone does.
+// CheckTombstone checks a response to a request that [hook.NewTombstoneRequest] made. See [Check]
+// for kinds.
 func CheckTombstone(
 	request *hook.TombstoneRequest, response *hook.TombstoneResponse, kinds ...string,
 ) (*Answer, error) {
@@ -65,7 +66,7 @@ func CheckTombstone(
 	return askTombstone(context.Background(), same, request, kinds)
 }
 
-// readMap returns the request of a file, and the declared kinds.
+// readMap makes a map request from a file, and returns it with the declared kinds.
 func readMap(file string, keys []string) (*hook.MapRequest, kinds, error) {
 	objects, err := load(file)
 	if err != nil {
@@ -82,7 +83,7 @@ func readMap(file string, keys []string) (*hook.MapRequest, kinds, error) {
 	return request, declared, err
 }
 
-// askMap calls the function for a map request, and validates its response.
+// askMap calls the function and checks the response.
 func askMap(ctx context.Context, h hook.Mapper, request *hook.MapRequest, declared kinds) (*Answer, error) {
 	controller := encodeController(request.Controller)
 	parent := encodeObject(request.Parent)
@@ -109,7 +110,7 @@ func askMap(ctx context.Context, h hook.Mapper, request *hook.MapRequest, declar
 	return v.ask(ctx, h, method, message)
 }
 
-// askTombstone calls the function for a tombstone request, and validates its response.
+// askTombstone calls the function and checks the response.
 func askTombstone(
 	ctx context.Context, f hook.TombstoneFunc, request *hook.TombstoneRequest, keys []string,
 ) (*Answer, error) {
@@ -127,7 +128,7 @@ func askTombstone(
 	})
 }
 
-// refsOf returns the observed outputs of a tombstone request.
+// refsOf lists the observed outputs in a tombstone request.
 func refsOf(request *hook.TombstoneRequest) map[ref]bool {
 	observed := map[ref]bool{}
 	for kind, group := range request.Outputs {
@@ -138,7 +139,7 @@ func refsOf(request *hook.TombstoneRequest) map[ref]bool {
 	return observed
 }
 
-// checkKept validates that the outputs to keep exist.
+// checkKept checks that the outputs to keep are in the request.
 func (v *validator) checkKept(refs []ref) error {
 	for i, r := range refs {
 		if v.kept != nil && !v.kept[r] {
@@ -149,7 +150,7 @@ func (v *validator) checkKept(refs []ref) error {
 	return nil
 }
 
-// observed returns the outputs of a tombstone request, for messages.
+// observed lists the outputs in a tombstone request for a message.
 func (v *validator) observed() string {
 	names := make([]string, 0, len(v.kept))
 	for r := range v.kept {

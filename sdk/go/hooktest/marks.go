@@ -6,15 +6,16 @@ import (
 	"fmt"
 )
 
-// The annotations that name the controller of an attachment or output, and the input of an output.
-// Outputs carry a hash of their input's key as a label of the same name.
+// The engine marks objects with these annotations: the first two name the controller of an
+// attachment or an output, the last one names an output's input. An output also carries a label of
+// this name with a hash of the input's key.
 const (
 	decoratorAnnotation = "metacontroller.k8s.io/decorator-controller"
 	mapAnnotation       = "metacontroller.k8s.io/map-controller"
 	mapKeyMark          = "metacontroller.k8s.io/map-key"
 )
 
-// marks validates that an object does not look like that of another controller or input.
+// marks returns an error if the object looks as if another controller or input owned it.
 func (v *validator) marks(metadata map[string]any) error {
 	annotations, _ := metadata["annotations"].(map[string]any)
 	for _, mark := range []struct{ key, of, field string }{

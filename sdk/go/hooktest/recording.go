@@ -14,13 +14,13 @@ import (
 	"github.com/hookloop/hookloop/sdk/go/hook"
 )
 
-// recordingFormat is the format of the files that "hookloop serve --record-dir" writes.
+// recordingFormat is written into each file by "hookloop serve --record-dir".
 const recordingFormat = "hookloop.dev/recording/v1"
 
-// expectedFile ends messages about other files.
+// expectedFile ends messages about files that are no recordings.
 const expectedFile = "expected a file of hookloop serve --record-dir"
 
-// recording is the used part of a recording.
+// recording lists the fields of a recording that Replay needs.
 type recording struct {
 	Kind, Operation   string
 	Children, Related []recordedGroup
@@ -37,12 +37,13 @@ type recordedGroup struct {
 	Namespaced, NotFound                    bool
 }
 
-// recordedObjects are objects by group and name.
+// recordedObjects holds objects by group and name.
 type recordedObjects map[string]map[string]json.RawMessage
 
-// Replay calls the hook with the question of a recording of "hookloop serve --record-dir", and
-// validates the response as Sync does. The error names the file if it is no recording of this
-// version, or of another kind of hook.
+// Replay calls the hook with the request in a recording that "hookloop serve --record-dir" wrote,
+// and checks the response as [Sync] does. h is a [hook.Composite], [hook.Decorator] or
+// [hook.Mapper]. Replay returns an error if the file is not a recording of this version, or if it
+// was recorded for another type of hook.
 func Replay(ctx context.Context, h registrar, file string) (*Answer, error) {
 	r, err := readRecording(file)
 	if err != nil {
@@ -158,7 +159,7 @@ func (r *recording) askMap(ctx context.Context, h registrar, keys []string) (*An
 	return askMap(ctx, mapper, request, declared)
 }
 
-// declared are the kinds of children, as Sync takes them.
+// declared lists the recorded kinds as Sync expects them.
 func (r *recording) declared() []string {
 	var keys []string
 	for _, g := range r.Children {
@@ -171,7 +172,7 @@ func (r *recording) declared() []string {
 	return keys
 }
 
-// related returns the related objects as a request has them.
+// related returns the recorded groups of related objects.
 func (r *recording) related(parent json.RawMessage) (map[string]hook.RelatedGroup, error) {
 	all := map[string]hook.RelatedGroup{}
 	for _, g := range r.Related {

@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	// maxRemarks is how many conditions, Events and results an answer may have, of each;
-	// maxRequirements how many requirements.
+	// maxRemarks limits the conditions, the Events and the results in a response, each of them;
+	// maxRequirements limits the requirements.
 	maxRemarks, maxRequirements = 32, 100
-	// lastApplied is the annotation in which the engine keeps what it has applied.
+	// lastApplied is the annotation where the engine stores what it applied.
 	lastApplied = "metacontroller.k8s.io/last-applied-configuration"
 )
 
 var (
-	// engineConditions are the types of conditions that the engine itself writes.
+	// engineConditions lists condition types that only the engine writes.
 	engineConditions = []string{"Synced", "Updated", "DependenciesMet", "ChangesHeldBack", "ChildWarnings"}
 	reasonWord       = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]{0,254}[A-Za-z0-9_])?$`)
 	groupName        = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}$`)
 )
 
-// isFatal reports whether a result refuses the answer: the engine looks at nothing else of it but
-// the requirements.
+// isFatal reports whether a result rejects the response. The engine then reads only the
+// requirements.
 func isFatal(r *hookv1.Result) bool { return r.GetSeverity() == hookv1.Severity_SEVERITY_FATAL }
 
 func validateRemarks(r *hookv1.ResponseDetails) error {
@@ -86,7 +86,7 @@ func validateReason(reason string) error {
 	return fmt.Errorf("reason is %q; expected one word in camel case such as AllUp", reason)
 }
 
-// validateRequirements applies the rules that need no knowledge of the API server's resources.
+// validateRequirements checks what can be checked without asking the API server for its resources.
 func validateRequirements(rules []*hookv1.RelatedResourceRule) error {
 	if len(rules) > maxRequirements {
 		return fmt.Errorf("requirements are %d, expected at most %d", len(rules), maxRequirements)
@@ -137,7 +137,7 @@ func validateRule(r *hookv1.RelatedResourceRule) error {
 	return nil
 }
 
-// operators are those that the contract has, by Kubernetes' names.
+// operators lists the contract's operators by their Kubernetes names.
 var operators = map[hookv1.LabelSelectorRequirement_Operator]metav1.LabelSelectorOperator{
 	hookv1.LabelSelectorRequirement_OPERATOR_IN:             metav1.LabelSelectorOpIn,
 	hookv1.LabelSelectorRequirement_OPERATOR_NOT_IN:         metav1.LabelSelectorOpNotIn,
@@ -156,7 +156,7 @@ func validateSelector(s *hookv1.LabelSelector) error {
 	return err
 }
 
-// patched is the part of a decorator's response that changes labels and annotations.
+// patched is implemented by a decorator's responses, which change labels and annotations.
 type patched interface {
 	GetLabels() *decoratorv1.KeyPatch
 	GetAnnotations() *decoratorv1.KeyPatch

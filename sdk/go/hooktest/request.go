@@ -18,16 +18,16 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// registrar is a hook.Composite or a hook.Decorator.
+// registrar is implemented by [hook.Composite], [hook.Decorator] and [hook.Mapper].
 type registrar interface {
 	Register(grpc.ServiceRegistrar)
 }
 
-// methods are the functions of a hook, by the full names of the contract's methods. A hook
-// registers them as it does with a server, and they are called without one.
+// methods maps full method names to a hook's functions. A hook registers itself here as it would
+// with a server, so that the functions can be called without one.
 type methods map[string]func(context.Context, proto.Message) (any, error)
 
-// RegisterService adds the methods of a service.
+// RegisterService implements grpc.ServiceRegistrar.
 func (m methods) RegisterService(service *grpc.ServiceDesc, server any) {
 	for _, method := range service.Methods {
 		m["/"+service.ServiceName+"/"+method.MethodName] = func(ctx context.Context, request proto.Message) (any, error) {
@@ -39,8 +39,8 @@ func (m methods) RegisterService(service *grpc.ServiceDesc, server any) {
 	}
 }
 
-// call calls the hook's function for a method of the contract, as a server does. The response is
-// the method's message, the error a gRPC status.
+// call calls the hook's function for a method, as a server would. It returns the response message
+// or a gRPC status.
 func call(ctx context.Context, h registrar, method string, request proto.Message) (proto.Message, error) {
 	m := methods{}
 	h.Register(m)
@@ -59,7 +59,7 @@ func call(ctx context.Context, h registrar, method string, request proto.Message
 	return message, nil
 }
 
-// encodeRequest returns the message of a method for a request.
+// encodeRequest returns the message that a method expects for a request.
 func encodeRequest(method string, req *hook.SyncRequest) proto.Message {
 	controller := encodeController(req.Controller)
 	parent := encodeObject(req.Parent)
@@ -85,7 +85,7 @@ func encodeRequest(method string, req *hook.SyncRequest) proto.Message {
 	}
 }
 
-// encodeController encodes the controller of a request, or any one: most tests have none.
+// encodeController encodes a request's controller. Most tests set none and get a made-up one.
 func encodeController(o hook.Object) *hookv1.ObservedObject {
 	if o.Name != "" {
 		return encodeObject(o)

@@ -15,10 +15,10 @@ import (
 // clusterScope marks a declared kind as cluster-scoped: "Namespace.v1:Cluster".
 const clusterScope = ":Cluster"
 
-// kinds are the declared kinds; the value reports whether the kind is cluster-scoped.
+// kinds holds the declared kinds. The value is true if the kind is cluster-scoped.
 type kinds map[string]bool
 
-// declare returns the kinds of keys such as "Pod.v1" and "Namespace.v1:Cluster".
+// declare parses kinds such as "Pod.v1" and "Namespace.v1:Cluster".
 func declare(keys []string) (kinds, error) {
 	declared := kinds{}
 	for _, key := range keys {
@@ -32,7 +32,7 @@ func declare(keys []string) (kinds, error) {
 	return declared, nil
 }
 
-// ref is the identity of a desired object, as in the engine.
+// ref identifies a desired object, as in the engine.
 type ref struct{ kind, namespace, name string }
 
 func (r ref) String() string {
@@ -42,16 +42,16 @@ func (r ref) String() string {
 	return fmt.Sprintf("%s %q", r.kind, r.namespace+"/"+r.name)
 }
 
-// validator applies those rules of the engine that depend only on the parent and the declared
-// kinds.
+// validator checks responses by the engine's rules, as far as they depend on nothing but the parent
+// and the declared kinds.
 type validator struct {
 	field     string // children, attachments or outputs
-	namespace string // the parent's
+	namespace string // the parent's namespace
 	declared  kinds
-	// controller is the name of the controller, mapKey that of a map hook's request; both are empty
-	// if the test sets none.
+	// controller is the controller's name and mapKey comes from a map hook's request. Both are
+	// empty if the test does not set them.
 	controller, mapKey string
-	kept               map[ref]bool // the outputs that a tombstone may keep; nil for other responses
+	kept               map[ref]bool // outputs that a tombstone may keep; nil for other responses
 }
 
 // validate returns an error if the engine would reject the response. If a result is fatal, the
@@ -88,7 +88,7 @@ func (v *validator) validate(response proto.Message, objects []map[string]any, d
 	return validateRemarks(details)
 }
 
-// children returns the identities of the desired objects, or an error for the first invalid one.
+// children returns references to the desired objects, or an error for the first invalid one.
 func (v *validator) children(objects []map[string]any) ([]ref, error) {
 	refs := make([]ref, len(objects))
 	first := make(map[ref]int, len(objects))
@@ -113,7 +113,7 @@ func (v *validator) children(objects []map[string]any) ([]ref, error) {
 	return refs, nil
 }
 
-// child validates one desired object, and sets its default namespace.
+// child checks one desired object, and fills in the namespace if it is missing.
 func (v *validator) child(r *ref, metadata map[string]any) error {
 	if _, declared := v.declared[r.kind]; !declared {
 		keys := strings.Join(slices.Sorted(maps.Keys(v.declared)), ", ")
@@ -125,8 +125,8 @@ func (v *validator) child(r *ref, metadata map[string]any) error {
 	return v.marks(metadata)
 }
 
-// place validates name and namespace. The default namespace is the parent's. A kind is namespaced
-// unless it is declared as cluster-scoped.
+// place checks name and namespace. A missing namespace defaults to the parent's. Kinds are
+// namespaced unless they are declared as cluster-scoped.
 func (v *validator) place(r *ref) error {
 	if r.name == "" {
 		return errors.New("metadata.name is missing; expected a name")
@@ -156,8 +156,8 @@ func (v *validator) place(r *ref) error {
 	return nil
 }
 
-// metadataOf returns an object's metadata, or an error if a known field has the wrong type. Case
-// matters.
+// metadataOf returns an object's metadata, or an error if a known field has the wrong type. Field
+// names are case-sensitive.
 func metadataOf(o map[string]any) (map[string]any, error) {
 	metadata, isObject := o["metadata"].(map[string]any)
 	if !isObject {
@@ -187,7 +187,8 @@ func metadataOf(o map[string]any) (map[string]any, error) {
 	return metadata, nil
 }
 
-// dependencies validates that objects depend on other desired objects, without a cycle.
+// dependencies checks that objects depend only on other desired objects, and that there is no
+// cycle.
 func (v *validator) dependencies(refs []ref, objects []*hookv1.DesiredObject) error {
 	places := make(map[ref]int, len(refs))
 	for i, r := range refs {
@@ -226,8 +227,8 @@ func (v *validator) dependencies(refs []ref, objects []*hookv1.DesiredObject) er
 	return nil
 }
 
-// findCircle returns a circle that can be reached from a node, its first node at its end again; nil
-// if none exists.
+// findCircle returns a cycle that can be reached from a node, with its first node repeated at the
+// end, or nil if there is none.
 func findCircle(edges [][]int, done []bool, path []int, at int) []int {
 	if begin := slices.Index(path, at); begin >= 0 {
 		return append(slices.Clone(path[begin:]), at)

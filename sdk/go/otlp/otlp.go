@@ -1,5 +1,5 @@
-// Package otlp exports the spans of a hook. It is for programs that do not configure OpenTelemetry
-// themselves:
+// Package otlp exports the spans of a hook to an OpenTelemetry collector. Call [Setup] first in
+// main, unless your program already configures OpenTelemetry:
 //
 //	func main() {
 //		if err := otlp.Setup(context.Background()); err != nil {
@@ -8,9 +8,8 @@
 //		hook.Main(hook.Composite{Sync: sync})
 //	}
 //
-// Package hook creates its spans with OpenTelemetry's global provider, which Setup sets. The
-// package is separate because exporters make a program several megabytes larger. Its data comes
-// from the standard OTEL_* environment; a test exports to a collector on loopback.
+// Package hook creates a span for each call with OpenTelemetry's global provider, which Setup
+// replaces. Exporters add several megabytes to a program, so they are not part of package hook.
 package otlp
 
 import (
@@ -30,14 +29,14 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// Setup sets OpenTelemetry's global TracerProvider to one that exports spans as the OTEL_*
-// environment describes. It does nothing if neither OTEL_TRACES_EXPORTER nor an endpoint of an OTLP
-// collector is set. Call it once, before hook.Main, hook.Serve or hook.Attach, which export the
-// last spans when they end.
+// Setup sets OpenTelemetry's global TracerProvider to one that exports spans, as the OTEL_*
+// environment variables say. If neither OTEL_TRACES_EXPORTER nor the endpoint of an OTLP collector
+// is set, it does nothing. Call it once, before hook.Main, hook.Serve or hook.Attach; these
+// export the last spans when they end.
 //
-// OTEL_TRACES_EXPORTER is otlp (the default), console or none. OTEL_EXPORTER_OTLP_PROTOCOL is
-// http/protobuf (the default) or grpc. The name of the service is OTEL_SERVICE_NAME, or that of the
-// program's file. Setup returns an error if the environment is not valid.
+// OTEL_TRACES_EXPORTER should be otlp (the default), console or none. OTEL_EXPORTER_OTLP_PROTOCOL
+// should be http/protobuf (the default) or grpc. OTEL_SERVICE_NAME names the service and defaults
+// to the name of the program's file. Setup returns an error if a variable has an invalid value.
 func Setup(ctx context.Context) error {
 	name := exporterName()
 	if name == "none" {
@@ -57,8 +56,8 @@ func Setup(ctx context.Context) error {
 	return nil
 }
 
-// exporterName returns the name of the exporter. Unlike the OpenTelemetry specification, its
-// default is none, so that a program without a collector does not try to reach one on localhost.
+// exporterName returns which exporter to use. The OpenTelemetry specification defaults to otlp; we
+// default to none, so that a program without a collector does not try to reach one on localhost.
 func exporterName() string {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return "none"
