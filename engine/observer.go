@@ -16,18 +16,17 @@ import (
 type Observer = supervisor.Observer
 
 // Sync describes one sync to an [Observer]: what caused it, what the hook was asked, what was written
-// and how it ended. Write is one of its writes.
-type (
-	Sync  = pipeline.Sync
-	Write = pipeline.Write
-)
+// and how it ended.
+type Sync = pipeline.Sync
 
-// Cause tells why an object was synced, for example because a child has changed. CauseKind is the
-// kind of such a reason.
-type (
-	Cause     = queue.Cause
-	CauseKind = queue.CauseKind
-)
+// Write describes one write of a [Sync].
+type Write = pipeline.Write
+
+// Cause tells why an object was synced, for example because a child has changed.
+type Cause = queue.Cause
+
+// CauseKind is the kind of reason in a [Cause].
+type CauseKind = queue.CauseKind
 
 // The values of CauseKind.
 const (

@@ -115,7 +115,8 @@ func declare(t *testing.T, client dynamic.Interface, transport string) {
 	c := &unstructured.Unstructured{}
 	text := `{apiVersion: metacontroller.k8s.io/v1alpha1, kind: CompositeController, metadata: {name: hello}, spec: {
 		generateSelector: true, parentResource: {apiVersion: v1, resource: serviceaccounts},
-		childResources: [{apiVersion: v1, resource: configmaps}], hooks: {sync: {version: v2, transport: ` + transport + `}}}}`
+		childResources: [{apiVersion: v1, resource: configmaps}],
+		hooks: {sync: {version: v2, transport: ` + transport + `}}}}`
 	if err := yaml.Unmarshal([]byte(text), &c.Object); err != nil {
 		t.Fatal(err)
 	}

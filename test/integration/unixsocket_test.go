@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -40,12 +41,14 @@ func TestWebhookAtAUnixSocket(t *testing.T) {
 	k := start(t)
 	listener, address := listenOnSocket(t, k.Name+"-webhook")
 	hook := k.Hook(well)
-	server := &http.Server{Handler: hook} //nolint:gosec // it serves the test alone
+	server := &http.Server{Handler: hook}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	t.Cleanup(func() {
 		_ = server.Close()
-		<-served
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("the hook ended: %v", err)
+		}
 	})
 	run(t, k, kit.Composite{Sync: address})
 	k.Object("Web", "web").Set("spec.text", "one").Apply()

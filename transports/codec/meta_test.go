@@ -14,7 +14,8 @@ import (
 func TestAnUnknownFeatureIsRefused(t *testing.T) {
 	response := &compositev1.SyncResponse{Meta: &hookv1.ResponseMeta{Features: []string{"depends_on", "teleport"}}}
 	answer, err := Answer(response)
-	want := `the response uses the feature "teleport", which this engine does not honour; it honours conditions, depends_on`
+	want := `the response uses the feature "teleport", which this engine does not honour; ` +
+		`it honours conditions, depends_on`
 	if answer != nil || err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v, %v, expected an error that begins with %s", answer, err, want)
 	}

@@ -94,7 +94,8 @@ func TestItemsAreDroppedAtRest(t *testing.T) {
 func TestLargeAnswersStay(t *testing.T) {
 	in := podsIn()
 	large, err := json.Marshal(map[string]any{
-		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "a"}, "spec": string(make([]byte, maxCompacted)),
+		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "a"},
+		"spec": string(make([]byte, maxCompacted)),
 	})
 	if err != nil {
 		t.Fatal(err)

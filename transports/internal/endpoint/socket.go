@@ -22,7 +22,7 @@ func SocketPath(address string) (path string, found bool) {
 		return "", false
 	}
 	if strings.HasPrefix(rest, "//") && !strings.HasPrefix(rest, "///") {
-		return "", true // unix://host/path has no meaning
+		return "", true // a host in the address has no meaning
 	}
 	return strings.TrimPrefix(rest, "//"), true
 }
@@ -46,18 +46,18 @@ func (s Sockets) Check(field, path string) error {
 // Dial connects to a socket that Check has accepted. It refuses a path that leads out of the folders
 // by a symbolic link.
 func (s Sockets) Dial(ctx context.Context, path string) (net.Conn, error) {
-	real, err := filepath.EvalSymlinks(path)
+	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return nil, err
 	}
 	for _, folder := range s {
 		realFolder, err := filepath.EvalSymlinks(folder)
-		if err == nil && below(realFolder, real) {
-			return new(net.Dialer).DialContext(ctx, "unix", real)
+		if err == nil && below(realFolder, target) {
+			return new(net.Dialer).DialContext(ctx, "unix", target)
 		}
 	}
 	return nil, fmt.Errorf("%s leads to %s, which is in no folder that --hook-socket-folders names; expected %s", path,
-		real, s.list())
+		target, s.list())
 }
 
 func (s Sockets) list() string {

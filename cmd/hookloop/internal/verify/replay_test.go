@@ -116,8 +116,9 @@ func TestVerifyRecording(t *testing.T) {
 // custom kinds of the children are not known.
 func TestReplayCustomize(t *testing.T) {
 	t.Parallel()
-	s, err := load(Options{Files: []string{file(t, edited(declaring,
-		"- apiVersion: v1\n    resource: configmaps", "- apiVersion: demo.example.com/v1\n    resource: gadgets")), file(t, gadgets)}})
+	controller := edited(declaring,
+		"- apiVersion: v1\n    resource: configmaps", "- apiVersion: demo.example.com/v1\n    resource: gadgets")
+	s, err := load(Options{Files: []string{file(t, controller), file(t, gadgets)}})
 	if err != nil {
 		t.Fatal(err)
 	}

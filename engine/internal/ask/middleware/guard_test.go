@@ -79,7 +79,8 @@ func TestABadTransportGetsAnErrorOfThePort(t *testing.T) {
 func TestAGoodErrorIsPassedOn(t *testing.T) {
 	want := &hook.Error{Kind: hook.Unreachable, Hook: "sync elsewhere", Err: errors.New("refused")}
 	_, err := ask(t, func(context.Context, *hook.Question) (*hook.Answer, error) { return nil, want })
-	if err != error(want) {
+	var got *hook.Error
+	if !errors.As(err, &got) || got != want {
 		t.Errorf("got %v, want %v itself", err, want)
 	}
 }
