@@ -1,7 +1,7 @@
-"""Hooks of Hookloop controllers in Python.
+"""Write hooks for Hookloop controllers in Python.
 
-A hook is a function from the observed state of one parent to its desired state. serve is a whole
-program:
+A hook is a function. It receives the observed state of a parent object, and returns the objects
+that should exist for it. serve makes a program of this function:
 
     from hookloop import Composite, Object, SyncRequest, SyncResponse, serve
 
@@ -12,13 +12,18 @@ program:
 
     serve(Composite(sync=sync))
 
-The function is level-triggered: Hookloop may call it again at any time with the same request, and
-it should return the same response. Calls for different parents run concurrently, in threads. A test
-needs no API server and no running hook: hookloop.testing calls the function.
+Use Composite, Decorator or Mapper, after the kind of the controller that will call the hook. If
+your program has a main function of its own, use Server to listen, or attach to connect to a
+gateway.
 
-Requests and responses are dicts in the form of the JSON of webhooks, so that one function serves
-all transports: webhooks, single gRPC calls, and streams that the engine (Server) or the hook
-(attach) opens. The annotations are for mypy and pyright, and may be left out.
+Hookloop may call the function at any time, also with a request that it has seen before. The
+function should then return the same response. Calls for different parents run at the same time, in
+threads. An exception is shown on the parent and retried with backoff; raise Reject or RetryAfter to
+choose something else.
+
+Requests and responses are dicts that look like the JSON of webhooks, so the same function can
+serve webhooks and gRPC. The type annotations help mypy and pyright; you can leave them out. To test
+a function, call it with hookloop.testing, which needs neither a server nor a cluster.
 
 Only the names in __all__ of hookloop, hookloop.crd and hookloop.testing are public.
 """

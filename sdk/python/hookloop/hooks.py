@@ -1,4 +1,4 @@
-"""Composite, Decorator and Mapper: the functions that a hook consists of."""
+"""Composite, Decorator and Mapper hold the functions of a hook."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,10 +28,11 @@ CustomizeFunction = Callable[[CustomizeRequest], CustomizeResponse]
 
 @dataclass(frozen=True)
 class Composite:
-    """The hook of a CompositeController.
+    """Holds the functions for a CompositeController.
 
-    A function that the controller does not declare may be None; a call of it fails with
-    UNIMPLEMENTED. sync and finalize may be the same function, which reads request["finalizing"].
+    Set a function for each hook that the controller's spec declares. The others may be None:
+    Hookloop gets UNIMPLEMENTED when it calls them. sync and finalize may be the same function;
+    request["finalizing"] tells them apart.
     """
 
     sync: Optional[SyncFunction] = None
@@ -41,7 +42,7 @@ class Composite:
 
 @dataclass(frozen=True)
 class Decorator:
-    """The hook of a DecoratorController. The functions may be None as in Composite."""
+    """Holds the functions for a DecoratorController. As in Composite, they may be None."""
 
     sync: Optional[DecorateFunction] = None
     finalize: Optional[DecorateFunction] = None
@@ -50,8 +51,9 @@ class Decorator:
 
 @dataclass(frozen=True)
 class Mapper:
-    """The hook of a MapController, which is called for each input of a parent. The functions may be
-    None as in Composite."""
+    """Holds the functions for a MapController, which calls them for each input of a parent. As in
+    Composite, they may be None.
+    """
 
     map: Optional[MapFunction] = None
     tombstone: Optional[TombstoneFunction] = None

@@ -1,4 +1,4 @@
-"""A whole main function for hooks: flags, environment variables, signals, a graceful stop."""
+"""Runs a hook program: flags, environment variables, signals, and a graceful stop."""
 
 import argparse
 import logging
@@ -18,13 +18,14 @@ from hookloop.server import DEFAULT_LISTEN, Server
 
 
 def serve(*hooks: Hook, args: Optional[Sequence[str]] = None) -> None:
-    """Serves hooks until SIGTERM or SIGINT, and finishes open calls.
+    """Serves hooks until SIGTERM or SIGINT. Running calls may finish first.
 
-    It reads the command line, or args. Each flag has an environment variable: that of --tls-cert is
-    HOOKLOOP_HOOK_TLS_CERT. It listens, and prints "listening on ADDRESS". With --attach it connects
-    to a gateway instead, prints "attached to ADDRESS" when the gateway has accepted it, and listens
-    only with --listen. Call it in the main thread. It ends the program if it cannot serve the
-    hooks.
+    It reads flags from the command line, or from args. A flag defaults to its environment variable,
+    such as HOOKLOOP_HOOK_TLS_CERT for --tls-cert. serve listens and prints "listening on ADDRESS".
+    With --attach it connects to a gateway, prints "attached to ADDRESS" when the gateway has
+    accepted the hook, and listens only if --listen is given too.
+
+    Call serve in the main thread. It ends the program if it cannot serve the hooks.
     """
     flags = _parse(args)
     if not logging.getLogger().handlers:
