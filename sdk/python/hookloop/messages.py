@@ -1,7 +1,8 @@
-"""The requests that a hook's functions receive, and the responses that they return.
+"""The requests that Hookloop sends to a hook, and the responses that a hook returns.
 
-All are plain dicts in the form of the JSON of webhooks (hook version v2). The types here are for
-type checkers. A value of an enumeration is a string: ConditionStatus.TRUE == "True".
+At run time all of them are plain dicts, which look like the JSON of webhooks (hook version v2). The
+types in this module help type checkers. Members of enumerations are strings: ConditionStatus.TRUE
+== "True".
 """
 
 import enum
@@ -11,28 +12,28 @@ from typing import Any, Literal, Optional, TypedDict, Union
 
 from hookloop.objects import LabelSelector, Object
 
-# Group holds observed objects by name: "name", or "namespace/name" for an object in a namespace
-# other than the parent's.
+# Group holds observed objects by name. For objects outside the parent's namespace the key is
+# "namespace/name".
 Group = MutableMapping[str, Object]
 
 
 class SyncRequest(TypedDict):
-    """The observed state of one parent."""
+    """Describes one parent as Hookloop observed it."""
 
     controller: Object
     parent: Object
-    # By kind: "ConfigMap.v1", "Deployment.apps/v1". Each kind that the controller declares has a
-    # group.
+    # By kind: "ConfigMap.v1" or "Deployment.apps/v1". There is a group, maybe an empty one, for
+    # each kind that the controller declares.
     children: Mapping[str, Group]
-    # By the rule's name or, if the rule has none, by resource: "configmaps.v1". Access to a group
-    # that could not be read raises RelatedUnknown.
+    # By the name of the rule or, if it has no name, by resource: "configmaps.v1". If Hookloop could
+    # not read a group, any access to it raises RelatedUnknown.
     related: Mapping[str, Mapping[str, Object]]
-    # Whether the parent is being deleted, or is no longer selected by the controller.
+    # True after the parent was deleted or is no longer selected.
     finalizing: bool
 
 
 class DecorateRequest(TypedDict):
-    """The observed state of one object to decorate. The fields are those of SyncRequest."""
+    """Describes an object to decorate as Hookloop observed it. See SyncRequest for the fields."""
 
     controller: Object
     object: Object
@@ -42,23 +43,24 @@ class DecorateRequest(TypedDict):
 
 
 class MapRequest(TypedDict):
-    """The observed state of one input of a parent. The fields are those of SyncRequest."""
+    """Describes one input of a parent as Hookloop observed it. See SyncRequest for the fields."""
 
     controller: Object
     parent: Object
-    # Identifies the input within the parent by its group, kind, namespace and name. An input that
-    # is deleted and created again has the same key.
+    # Identifies the input within the parent. It is made of the input's group, kind, namespace and
+    # name, so an input that is deleted and created again gets the same key.
     mapKey: str
     input: Object
-    # The outputs of this input, as in SyncRequest.children.
+    # The outputs that exist for this input, as in SyncRequest.children.
     outputs: Mapping[str, Group]
     related: Mapping[str, Mapping[str, Object]]
     finalizing: bool
 
 
 class MapFinalizeRequest(TypedDict):
-    """The observed state of one input of a parent that is being deleted, or is no longer selected.
-    The fields are those of MapRequest; input is None if the input is gone."""
+    """Describes one input after the parent was deleted or is no longer selected. See MapRequest for
+    the fields; input is None if the input is gone.
+    """
 
     controller: Object
     parent: Object
@@ -70,8 +72,9 @@ class MapFinalizeRequest(TypedDict):
 
 
 class TombstoneRequest(TypedDict):
-    """The observed state of the outputs of an input that is deleted or no longer selected. The
-    fields are those of MapRequest."""
+    """Lists the outputs of an input that was deleted or is no longer selected. See MapRequest for
+    the fields.
+    """
 
     controller: Object
     parent: Object
@@ -81,14 +84,14 @@ class TombstoneRequest(TypedDict):
 
 
 class CustomizeRequest(TypedDict):
-    """Asks which objects are related to a parent."""
+    """Asks which related objects the hook needs for a parent."""
 
     controller: Object
     parent: Object
 
 
 class ConditionStatus(str, enum.Enum):
-    """The status of a Condition."""
+    """Says whether a Condition holds."""
 
     TRUE = "True"
     FALSE = "False"
@@ -102,9 +105,9 @@ class _RequiredCondition(TypedDict):
 
 
 class Condition(_RequiredCondition, total=False):
-    """An entry of the parent's status.conditions.
+    """Is written to the parent's status.conditions.
 
-    Each type may occur once. reason is one word in CamelCase. Hookloop sets lastTransitionTime and
+    Use each type once. reason should be one CamelCase word. Hookloop sets lastTransitionTime and
     observedGeneration.
     """
 
@@ -112,7 +115,7 @@ class Condition(_RequiredCondition, total=False):
 
 
 class EventType(str, enum.Enum):
-    """The type of an Event."""
+    """Says whether an Event is a warning."""
 
     NORMAL = "Normal"
     WARNING = "Warning"
@@ -123,10 +126,9 @@ class _RequiredEvent(TypedDict):
 
 
 class Event(_RequiredEvent, total=False):
-    """A Kubernetes Event on the parent.
+    """Is recorded on the parent, unless the last response contained the same Event.
 
-    reason is one word in CamelCase, and the default type is NORMAL. Hookloop records an event if
-    the previous response did not have it.
+    reason should be one CamelCase word. type defaults to NORMAL.
     """
 
     type: Union[EventType, Literal["Normal", "Warning"]]
@@ -134,10 +136,11 @@ class Event(_RequiredEvent, total=False):
 
 
 class Severity(str, enum.Enum):
-    """The severity of a Result.
+    """Decides what Hookloop does with a Result.
 
-    INFO appears in the log, WARNING also as an Event. After FATAL Hookloop writes nothing of the
-    response, reports the reason on the parent, and calls the hook again with backoff.
+    INFO is written to the log, and WARNING is also recorded as an Event. FATAL rejects the whole
+    response: Hookloop writes nothing, shows the reason on the parent, and calls the hook again with
+    backoff.
     """
 
     INFO = "Info"
@@ -150,9 +153,9 @@ class _RequiredResult(TypedDict):
 
 
 class Result(_RequiredResult, total=False):
-    """A remark about the response.
+    """Tells users something about the response.
 
-    reason is one word in CamelCase, and the default severity is INFO.
+    reason should be one CamelCase word. severity defaults to INFO.
     """
 
     severity: Union[Severity, Literal["Info", "Warning", "Fatal"]]
@@ -165,11 +168,13 @@ class _RequiredRelatedRule(TypedDict):
 
 
 class RelatedRule(_RequiredRelatedRule, total=False):
-    """Selects related objects: by names, by labels, or all objects of a resource.
+    """Selects related objects. Without names and selectors, it selects every object of the
+    resource.
 
-    resource is the plural in lower case: "configmaps". names exclude labelSelector and
-    namespaceSelector; namespace excludes namespaceSelector. name is the key of the group in
-    request["related"], at most 63 letters, digits, "-" and "_"; only requirements have it.
+    resource is the plural in lower case, such as "configmaps". names cannot be used with
+    labelSelector or namespaceSelector, and namespace cannot be used with namespaceSelector. Only
+    requirements may set name: it becomes the key in request["related"], and may have 63 letters,
+    digits, "-" and "_".
     """
 
     name: str
@@ -181,11 +186,11 @@ class RelatedRule(_RequiredRelatedRule, total=False):
 
 @dataclass(frozen=True)
 class Dependency:
-    """Another desired object that must exist, and be ready, before an object is created.
+    """Refers to a desired object that must exist and be ready first.
 
-    Without a namespace it is in the parent's. condition is the type of a condition that must be
-    True in its status; without one the object only has to exist. If the response sets ready for
-    that object, ready counts instead.
+    If namespace is empty, the parent's is used. condition is a condition type that must be True in
+    the object's status; if it is empty, the object only has to exist. If the response sets ready
+    for that object, Hookloop looks at ready instead.
     """
 
     api_version: str
@@ -197,11 +202,11 @@ class Dependency:
 
 @dataclass(frozen=True)
 class Child:
-    """A desired object with its dependencies and readiness. It replaces the plain dict in
-    "children" or "attachments".
+    """Adds dependencies or readiness to a desired object. Put it into children or attachments
+    instead of the plain dict.
 
-    depends_on lists objects that are created before this one and deleted after it. ready reports
-    whether the observed object is ready; with None its conditions decide.
+    depends_on lists objects that Hookloop creates before this one and deletes after it. ready tells
+    Hookloop whether this object is ready; if it is None, Hookloop looks at the conditions.
     """
 
     object: Object
@@ -215,25 +220,25 @@ class Child:
 class _Remarks(TypedDict, total=False):
     events: Optional[Sequence[Event]]
     results: Optional[Sequence[Result]]
-    # Rules for the related objects of the next request. They make a customize function optional.
+    # Select related objects for the next request, so that the hook needs no customize function.
     requirements: Optional[Sequence[RelatedRule]]
-    # Requests another call after so many seconds; 0 and None request none.
+    # Calls the hook again after so many seconds. 0 and None mean that Hookloop waits for a change.
     resyncAfterSeconds: Optional[float]
 
 
 class _Response(_Remarks, total=False):
-    # Replaces the observed status.
+    # Replaces the parent's status.
     status: Optional[Mapping[str, Any]]
-    # Merged into the status.
+    # Are merged into the status.
     conditions: Optional[Sequence[Condition]]
-    # Lets Hookloop remove its finalizer. Only responses of finalize functions use it.
+    # Allows Hookloop to remove its finalizer. Only finalize functions should set it.
     finalized: Optional[bool]
 
 
 class SyncResponse(_Response, total=False):
-    """The desired state of one parent.
+    """Describes what should exist for one parent.
 
-    children lists every object that should exist; Hookloop deletes an existing child that is not in
+    children lists every object that should exist. Hookloop deletes an existing child that is not in
     the list.
     """
 
@@ -241,9 +246,9 @@ class SyncResponse(_Response, total=False):
 
 
 class DecorateResponse(_Response, total=False):
-    """The desired state of one decorated object.
+    """Describes what to add to one object.
 
-    A label or an annotation with the value None is removed; keys that are absent are left alone.
+    A label or an annotation with the value None is removed, and other keys stay as they are.
     attachments lists every object that should exist beside the decorated one.
     """
 
@@ -253,35 +258,35 @@ class DecorateResponse(_Response, total=False):
 
 
 class _RequiredOutputs(TypedDict):
-    # Every output that should exist for the input. Hookloop deletes an existing one that is not in
-    # the list.
+    # Every output that should exist for the input. Hookloop deletes existing outputs that are not
+    # in the list.
     outputs: Optional[Sequence[Union[Object, Child]]]
 
 
 class MapResponse(_RequiredOutputs, _Remarks, total=False):
-    """The desired outputs of one input. Hookloop computes the parent's status from all inputs and
-    outputs, so a response has neither status nor conditions.
+    """Lists the outputs that should exist for one input.
 
-    finalized reports that the hook is done with the input; only responses of finalize functions use
-    it.
+    Hookloop computes the parent's status from all inputs and outputs, so there is no status and
+    there are no conditions here. finalized tells Hookloop that the input needs no more cleanup;
+    only finalize functions should set it.
     """
 
     finalized: Optional[bool]
 
 
 class _RequiredKept(TypedDict):
-    # The outputs of the request to keep. Only their identities count.
+    # Outputs from the request that Hookloop should keep. Only kind, namespace and name are read.
     outputs: Optional[Sequence[Object]]
 
 
 class TombstoneResponse(_RequiredKept, _Remarks, total=False):
-    """The outputs to keep of an input that is gone. Hookloop deletes all others.
+    """Lists outputs to keep after their input is gone. Hookloop deletes all others.
 
-    With resyncAfterSeconds it calls the function again, for example when an output expires.
+    Set resyncAfterSeconds to be called again, for example when the next output expires.
     """
 
 
 class CustomizeResponse(TypedDict, total=False):
-    """The rules for related objects."""
+    """Lists rules that select related objects."""
 
     relatedResources: Optional[Sequence[RelatedRule]]

@@ -16,7 +16,7 @@ class _RequiredOwnerReference(TypedDict):
 
 
 class OwnerReference(_RequiredOwnerReference, total=False):
-    """An entry of metadata.ownerReferences."""
+    """Describes an entry in metadata.ownerReferences."""
 
     controller: bool
     blockOwnerDeletion: bool
@@ -27,10 +27,10 @@ class _RequiredObjectMeta(TypedDict):
 
 
 class ObjectMeta(_RequiredObjectMeta, total=False):
-    """The metadata of an object. A desired object needs only a name.
+    """Describes metadata. A desired object needs only a name.
 
-    Times are strings in RFC 3339. The API server sets uid, resourceVersion, generation and the
-    times; a desired object does not have them.
+    Times are strings in RFC 3339. The API server sets times, uid, resourceVersion and generation;
+    leave them out of desired objects.
     """
 
     namespace: str
@@ -48,7 +48,7 @@ class ObjectMeta(_RequiredObjectMeta, total=False):
 
 
 class BaseObject(TypedDict):
-    """The fields of every object. An author's type of a custom resource extends it:
+    """Holds the fields that every object has. Extend it for your own custom resource:
 
         class Website(BaseObject):
             spec: WebsiteSpec
@@ -62,9 +62,9 @@ class BaseObject(TypedDict):
 
 
 class Object(BaseObject, total=False):
-    """Any object: the fields at the top level of the built-in kinds.
+    """Holds the top-level fields of all built-in kinds.
 
-    Use typing.cast for an object with other fields at its top level.
+    Use typing.cast for an object with other fields at the top level.
     """
 
     spec: dict[str, Any]
@@ -111,7 +111,7 @@ class Object(BaseObject, total=False):
 
 
 class Operator(str, enum.Enum):
-    """Relates a label to the values of a Requirement."""
+    """Says how a Requirement compares a label."""
 
     IN = "In"
     NOT_IN = "NotIn"
@@ -125,13 +125,16 @@ class _RequiredRequirement(TypedDict):
 
 
 class Requirement(_RequiredRequirement, total=False):
-    """A requirement on one label. The operators IN and NOT_IN need values; the others have none."""
+    """Restricts the value of one label. IN and NOT_IN need values; the other operators take none.
+    """
 
     values: list[str]
 
 
 class LabelSelector(TypedDict, total=False):
-    """Selects objects by their labels. All parts must match; an empty selector matches all."""
+    """Selects objects by their labels. Labels must satisfy all parts; an empty selector matches
+    everything.
+    """
 
     matchLabels: dict[str, str]
     matchExpressions: list[Requirement]

@@ -1,4 +1,4 @@
-"""Related objects that a response requires, without a customize function."""
+"""Helps a hook to require related objects without a customize function."""
 
 from collections.abc import Mapping
 from typing import Optional, Union
@@ -25,11 +25,12 @@ def require_related(
     response: Union[SyncResponse, DecorateResponse, MapResponse, TombstoneResponse],
     rule: RelatedRule,
 ) -> Optional[Mapping[str, Object]]:
-    """Adds a rule to the requirements of the response, and returns the selected objects by name.
+    """Requires related objects, and returns them by name.
 
-    The rule needs a name. The result is None if the request does not have the objects yet: return
-    the response as it is. Hookloop then writes nothing, and calls the hook again with the objects.
-    Access to a group that could not be read raises RelatedUnknown.
+    The rule is added to the response's requirements and must have a name. If the result is None,
+    Hookloop has not read the objects yet. Return the response then: Hookloop writes nothing, reads
+    the objects, and calls the hook again. If Hookloop could not read the group, any access to it
+    raises RelatedUnknown.
     """
     name = rule.get("name")
     if not name:
