@@ -1,6 +1,6 @@
 """Serves hooks over a stream that the hook opens to an engine's gateway.
 
-It is for hooks that an engine cannot reach: on a laptop, in another cluster, behind NAT.
+Use it for hooks that an engine cannot reach: on a laptop, in another cluster, or behind NAT.
 """
 
 import logging
@@ -24,12 +24,12 @@ from hookloop.states import States
 from hookloop.stream.v1 import stream_pb2
 from hookloop.triggers import CONTROLLER_KINDS, ControllerKind, Trigger, kind_name
 
-# Seconds that a session without a call must have been open for the backoff to start again. A
-# gateway that accepts streams and soon ends them counts as one that rejects them.
+# How many seconds a session should stay open before the backoff starts over, even if no call came.
+# Otherwise a gateway that accepts each stream and soon ends it would be dialed in a tight loop.
 STABLE_AFTER = 10.0
 END_TIMEOUT = 5.0  # seconds that a gateway has to end a stream after the hook's last message
-# Codes with which a gateway refuses a hook. One refusal may have a short-lived cause, such as an
-# expired token or an engine that has just started. Two consecutive ones need a person.
+# Codes of refusals that will hardly change by themselves. The first one may still pass, for example
+# if a token has expired or the engine has just started; after two in a row somebody has to act.
 REFUSAL_CODES = (
     grpc.StatusCode.PERMISSION_DENIED,
     grpc.StatusCode.UNAUTHENTICATED,
@@ -44,11 +44,11 @@ log = logging.getLogger("hookloop")
 
 @dataclass(frozen=True)
 class Intercept:
-    """Selects parents of a running controller that an attached hook serves in place of the
-    controller's own hook.
+    """Selects some parents of a running controller. The attached hook is called for them instead of
+    the controller's own hook.
 
-    namespace, name and label_selector (in kubectl's syntax) must all match if they are set. A wrong
-    value raises ValueError.
+    A parent must match all of namespace, name and label_selector (in kubectl's syntax) that are
+    set. A wrong value raises ValueError.
     """
 
     controller_kind: Union[
@@ -69,11 +69,11 @@ class Intercept:
 
 @dataclass(frozen=True)
 class Backoff:
-    """Delays between attempts to connect, in seconds.
+    """Says how many seconds to wait between attempts to connect.
 
-    The delay doubles after each failure, from initial to maximum. It starts again after a session
-    in which the engine called a hook, or of 10 seconds. refused is the delay after the second
-    consecutive refusal. Each delay is shortened at random by up to a half.
+    The wait doubles after each failure, from initial up to maximum. It starts over after a session
+    in which the engine called a hook, or that stayed open for 10 seconds. refused is the wait after
+    two refusals in a row. Each wait is shortened at random by up to a half.
     """
 
     initial: float = 0.2
@@ -81,17 +81,17 @@ class Backoff:
     refused: float = 30.0
 
     def delay(self, failures: int, refused: bool) -> float:
-        """Returns the delay after so many consecutive failures."""
+        """Returns the wait after this many failures in a row."""
         doubled = self.initial * float(2 ** min(failures, 30))
         longest = self.refused if refused else min(self.maximum, doubled)
         return longest * random.uniform(0.5, 1)
 
 
 class Attachment:
-    """Serves a worker's or an intercept's requests over a stream to a gateway.
+    """Connects to a gateway and serves hooks as a worker or as an intercept.
 
-    It opens the stream again after each loss, and keeps its state for the next stream. attach
-    returns one that has started.
+    When the stream is lost, it opens another one and keeps the state. attach returns an Attachment
+    that has already started.
     """
 
     def __init__(
@@ -124,23 +124,24 @@ class Attachment:
         self._thread = threading.Thread(target=self._dial, name="hookloop-attach", daemon=True)
 
     def start(self) -> None:
-        """Starts to connect, and returns immediately."""
+        """Starts to connect and returns at once."""
         self._thread.start()
 
     def wait_attached(self, timeout: Optional[float] = None) -> bool:
-        """Waits until an engine has accepted the stream, and reports whether one has.
+        """Waits until an engine has accepted the stream. It returns False if that does not happen
+        in time.
 
-        timeout is in seconds; None waits without a limit.
+        timeout is in seconds; None means no limit.
         """
         with self._lock:
             self._lock.wait_for(lambda: self._attached or self._stopped, timeout)
             return self._attached
 
     def trigger(self, request: Trigger = Trigger(), *, timeout: float = 30.0) -> int:
-        """Requests syncs over the open stream, and returns the number of parents to be synced.
+        """Asks Hookloop to sync parents, over the open stream, and returns how many it will sync.
 
-        timeout is in seconds. TriggerError has the reason of a refusal; ConnectionError reports
-        that no stream is open or that the stream ended.
+        timeout is in seconds. TriggerError tells why Hookloop refused the trigger. If no stream is
+        open, or if it ends meanwhile, ConnectionError is raised.
         """
         with self._lock:
             conversation = self._conversation if self._attached else None
@@ -149,9 +150,9 @@ class Attachment:
         return conversation.trigger(request).result(timeout)
 
     def stop(self, grace_period: Optional[float] = None) -> None:
-        """Requests no more calls, and returns when the open ones are answered.
+        """Stops accepting calls, and returns when the running ones are answered.
 
-        grace_period is the maximum wait in seconds; None is that of the options.
+        grace_period limits the wait in seconds; None means the grace period in options.
         """
         with self._lock:
             self._stopped = True
@@ -168,7 +169,7 @@ class Attachment:
         self._functions.shutdown(wait=False, cancel_futures=True)
 
     def _dial(self) -> None:
-        """Runs in the dialling thread."""
+        """Opens one stream after the other, in a thread of its own."""
         failures = refusals = 0  # consecutive
         while True:
             refused = self._serve()
@@ -182,7 +183,7 @@ class Attachment:
                     return
 
     def _serve(self) -> bool:
-        """Serves one stream, and reports whether the gateway refused it."""
+        """Serves one stream. It returns True if the gateway refused it."""
         conversation = self._new_conversation()
         address = self._gateway.address
         try:
@@ -247,7 +248,7 @@ class Attachment:
             call.cancel()
 
     def _opened(self, session_id: str, conversation: Conversation) -> State:
-        """Returns the state of a session that an engine has just accepted."""
+        """Returns the state for a session that an engine has just accepted."""
         state = self._states.acquire(session_id, conversation.revoke)
         self._session_id = session_id
         with self._lock:
@@ -258,7 +259,7 @@ class Attachment:
         return state
 
     def _log_end(self, error: Any) -> bool:
-        """Logs the end of a stream, and reports whether it was a refusal."""
+        """Logs why a stream ended. It returns True if the gateway refused it."""
         with self._lock:
             if self._stopped:
                 return False
@@ -287,7 +288,7 @@ def _intercept_message(intercept: Intercept) -> Any:
 
 
 def _cancel_late(call: Any, ended: threading.Event) -> None:
-    """Cancels a call that the gateway does not end after the hook's last message."""
+    """Cancels the stream if the gateway does not end it after the hook's last message."""
     if not ended.wait(END_TIMEOUT):
         call.cancel()
 
@@ -300,10 +301,10 @@ def attach(
     options: Options = Options(),
     backoff: Backoff = Backoff(),
 ) -> Attachment:
-    """Serves hooks over a stream to an engine's gateway, as a worker or as an intercept.
+    """Connects to an engine's gateway and serves hooks, as a worker or as an intercept.
 
-    It returns immediately; Attachment.stop ends the service. A wrong argument raises ValueError or
-    TypeError. Connections that fail are logged and retried.
+    It returns at once. Call Attachment.stop to end the service. Failed connections are logged and
+    retried. A wrong argument raises ValueError or TypeError.
     """
     attachment = Attachment(
         *hooks,

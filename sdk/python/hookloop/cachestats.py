@@ -1,4 +1,4 @@
-"""The size of the SDK's caches."""
+"""Statistics about the SDK's caches."""
 
 import threading
 import weakref
@@ -8,8 +8,9 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class CacheStats:
-    """One cache of the SDK, over all servers and attachments of the process. The cache "sessions"
-    has the objects and the last responses of sessions."""
+    """Describes a cache in this process, over all servers and attachments. The cache "sessions"
+    holds the objects and last responses that stream sessions remember.
+    """
 
     cache: str
     bytes: int  # approximate memory now
@@ -19,18 +20,18 @@ class CacheStats:
 
 
 class Cache(Protocol):
-    """A cache that is metered."""
+    """A cache whose size can be read."""
 
     bytes: int
 
     @property
     def entries(self) -> int:
-        """The number of entries."""
+        """How many entries the cache holds."""
 
 
 class Meter:
-    """Meters the caches of one kind as long as they are in use. Methods may be called from any
-    thread."""
+    """Adds up the caches of one kind while they are in use. Methods may be called from any thread.
+    """
 
     def __init__(self, name: str):
         self._name = name
@@ -50,7 +51,7 @@ class Meter:
             self._misses += not found
 
     def stats(self) -> CacheStats:
-        """Returns the present state."""
+        """Returns the statistics as of now."""
         with self._lock:
             caches, hits, misses = list(self._caches), self._hits, self._misses
         return CacheStats(
@@ -66,5 +67,5 @@ SESSIONS = Meter("sessions")
 
 
 def all_cache_stats() -> list[CacheStats]:
-    """Returns the present state of each cache of the SDK. It may be called from any thread."""
+    """Returns statistics about each cache as of now. It may be called from any thread."""
     return [SESSIONS.stats()]

@@ -1,4 +1,4 @@
-"""Connections to an engine's gateway: TLS, and the identity of the hook."""
+"""Connects to an engine's gateway with TLS and the hook's credentials."""
 
 import pathlib
 from collections.abc import Iterable
@@ -19,13 +19,16 @@ KEEPALIVE_TIME_MS, KEEPALIVE_TIMEOUT_MS = 10_000, 2_000
 
 @dataclass(frozen=True)
 class Gateway:
-    """The address of a gateway, and the files for TLS and authentication.
+    """Says where a hook dials in, and with which credentials.
 
-    address is host:port. token_file holds a ServiceAccount's token of the gateway's audience;
-    client_cert and client_key are PEM files that replace it. ca_file is a PEM file with the
-    authorities of the gateway's certificate (default: gRPC's roots), and server_name the name in
-    that certificate if it is not the host of the address. Each connection reads the files again, so
-    that they can be rotated. A wrong combination raises ValueError.
+    address is host:port. token_file names a file with a ServiceAccount token that was issued for
+    the gateway's audience. Instead of a token, client_cert and client_key can name PEM files with a
+    client certificate. ca_file names a PEM file with the authorities that may sign the gateway's
+    certificate; if it is empty, gRPC's own roots are used. Set server_name if the certificate is
+    not for the host in address.
+
+    Each connection reads the files again, so that you can rotate them. A wrong combination raises
+    ValueError.
     """
 
     address: str
@@ -50,7 +53,7 @@ class Gateway:
 
 
 def open_channel(gateway: Gateway) -> grpc.Channel:
-    """Opens a new connection. OSError names a file that cannot be read."""
+    """Opens a connection. If a file cannot be read, OSError names it."""
     files = (gateway.ca_file, gateway.client_key, gateway.client_cert)
     credentials = grpc.ssl_channel_credentials(*map(_read, files))
     options: list[tuple[str, Any]] = [
@@ -67,7 +70,7 @@ def open_channel(gateway: Gateway) -> grpc.Channel:
 
 
 def open_stream(gateway: Gateway, channel: grpc.Channel, messages: Iterable[Any]) -> Any:
-    """Opens a stream, and returns the call, which iterates over the engine's messages."""
+    """Opens a stream. Iterate over the returned call to read the engine's messages."""
     method = channel.stream_stream(
         f"/{SERVICE}/Attach",
         request_serializer=stream_pb2.HookMessage.SerializeToString,
@@ -79,10 +82,10 @@ def open_stream(gateway: Gateway, channel: grpc.Channel, messages: Iterable[Any]
 def trigger(
     gateway: Gateway, worker: str, request: Trigger = Trigger(), *, timeout: float = 30.0
 ) -> int:
-    """Requests syncs of parents of a worker without an open stream.
+    """Asks Hookloop to sync the parents of a worker, and returns how many it will sync.
 
-    It returns the number of parents that Hookloop will sync. timeout is in seconds. TriggerError
-    has the reason of a refusal, OSError the file that cannot be read.
+    This makes a single call and needs no open stream. timeout is in seconds. TriggerError tells why
+    Hookloop refused the trigger; OSError names a file that cannot be read.
     """
     message = gateway_pb2.TriggerRequest(worker=worker, trigger=trigger_message(request))
     with open_channel(gateway) as channel:

@@ -1,16 +1,16 @@
-"""Settings that a server and an attachment share."""
+"""Options that Server and attach share."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Options:
-    """Settings of Server, attach and Attachment.
+    """Configures Server, attach and Attachment.
 
-    threads is the maximum number of concurrent calls of functions. build_id is the version of the
-    hook: if it changes, engines call the hook for all parents again. The default is a hash of the
-    source files of the functions. grace_period is the time that open calls have after stop, in
-    seconds.
+    threads limits how many functions run at the same time. build_id identifies this build of the
+    hook: when it changes, Hookloop calls the hook again for all parents. If it is empty, a hash of
+    the functions' source files is used. grace_period is how many seconds running calls may continue
+    after stop.
     """
 
     threads: int = 32

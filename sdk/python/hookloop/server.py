@@ -1,4 +1,4 @@
-"""A gRPC server for hooks, for programs with a main function of their own."""
+"""Runs a gRPC server for hooks, for programs with their own main function."""
 
 import pathlib
 from typing import Optional
@@ -24,18 +24,20 @@ MIN_PING_MS = 20_000
 
 
 class Server:
-    """Serves hooks by single calls and over streams.
+    """Serves hooks over unary calls and over streams that the engine opens.
 
-    listen is host:port; port 0 takes a free port, and address has the result. tls_cert and tls_key
-    are PEM files; without them the server uses plain text. client_ca is a PEM file with the
-    authorities of callers' certificates: only a caller with such a certificate can connect.
-    client_name is a name that the certificate must have, as its common name or an alternative name.
-    token_file has one token in each line; a call must have the header "authorization: Bearer TOKEN"
-    with one of them. The server reads the TLS files again for each connection, and the tokens when
-    their file changes. At most a quarter as many clients as threads may watch the server's health.
+    listen is host:port. Port 0 picks a free port, which address then shows. tls_cert and tls_key
+    are PEM files; without them the server uses plain text.
 
-    A wrong argument raises ValueError or TypeError; an address or a file that cannot be used raises
-    OSError or RuntimeError.
+    With client_ca, a PEM file with certificate authorities, callers must present a certificate that
+    one of these authorities signed. With client_name, this certificate must contain the name as its
+    common name or as an alternative name. With token_file, which lists one token on each line,
+    callers must send the header "authorization: Bearer TOKEN". Each connection reads the TLS files
+    again, and the token file is read again when it changes.
+
+    Clients that watch the server's health use its threads, so that only a quarter as many may watch
+    as there are threads. A wrong argument raises ValueError or TypeError; an address or a file that
+    cannot be used raises OSError or RuntimeError.
     """
 
     address: str
@@ -103,16 +105,16 @@ class Server:
         return f"{host}:{port}"
 
     def start(self) -> None:
-        """Starts to serve, and returns immediately."""
+        """Starts to serve and returns at once."""
         self._server.start()
 
     def trigger(self, request: Trigger = Trigger(), *, timeout: float = 30.0) -> int:
-        """Requests syncs over every open stream, and returns the number of parents to be synced.
+        """Asks Hookloop to sync parents, over every open stream, and returns how many it will sync.
 
-        A parent that two streams reach counts twice. timeout is the time that each engine has, in
-        seconds. If no stream accepts the trigger, TriggerError has the reason of the first refusal:
-        each stream serves one controller. ConnectionError reports that no stream is open or that
-        the stream ended.
+        A parent that two streams reach counts twice. timeout is how many seconds to wait for each
+        engine. Each stream belongs to one controller; if no stream accepts the trigger,
+        TriggerError tells the reason of the first refusal. If no stream is open, or if one ends
+        meanwhile, ConnectionError is raised.
         """
         conversations = [each for each in self._streams.conversations() if each.open]
         futures = [conversation.trigger(request) for conversation in conversations]
@@ -130,9 +132,9 @@ class Server:
         return sum(counts)
 
     def stop(self, grace_period: Optional[float] = None) -> None:
-        """Accepts no more calls, and returns when the open ones have ended.
+        """Stops accepting calls, and returns when the running ones have ended.
 
-        grace_period is the maximum wait in seconds; None is that of the options.
+        grace_period limits the wait in seconds; None means the grace period in options.
         """
         grace = self._options.grace_period if grace_period is None else grace_period
         self._health.shutdown()
@@ -145,8 +147,9 @@ class Server:
 def _credentials(
     cert: str, key: str, client_ca: str, client_name: str
 ) -> Optional[grpc.ServerCredentials]:
-    """Returns TLS credentials, or None without files. It reads the files once, so that a wrong
-    name is an error at the start."""
+    """Returns TLS credentials, or None if no file is given. It reads the files once, so that a
+    wrong file name is reported at the start.
+    """
     if bool(cert) != bool(key):
         problem = "one of certificate and key is missing; expected both files, or neither"
         raise ValueError(f"TLS: {problem}")

@@ -1,4 +1,4 @@
-"""Triggers: requests of a hook to sync parents after a change that Hookloop does not watch."""
+"""Asks Hookloop to sync parents after a change that it does not watch."""
 
 import enum
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ MAX_REASON_BYTES = 256
 
 
 class ControllerKind(str, enum.Enum):
-    """The kinds of controllers."""
+    """Names the kind of a controller."""
 
     COMPOSITE = "CompositeController"
     DECORATOR = "DecoratorController"
@@ -23,18 +23,18 @@ CONTROLLER_KINDS = tuple(kind.value for kind in ControllerKind)
 
 
 def kind_name(kind: str) -> str:
-    """Returns the plain string of a ControllerKind, or of a string."""
+    """Returns the plain string for a ControllerKind or a string."""
     return kind.value if isinstance(kind, ControllerKind) else kind
 
 
 @dataclass(frozen=True)
 class Trigger:
-    """Selects the parents to sync. Without any field it selects all parents of the hook.
+    """Selects parents to sync. Without any field, it selects all parents of the hook.
 
-    controller_kind and controller_name limit it to the controllers of a kind and of a name. parents
-    are "namespace/name", or "name" for a cluster-scoped parent; label_selector has kubectl's syntax
-    and excludes parents. reason is a short text for the log and the traces, at most 256 bytes. A
-    wrong value raises ValueError.
+    controller_kind and controller_name restrict it to some controllers. parents lists
+    "namespace/name", or "name" for cluster-scoped parents; it cannot be used with label_selector,
+    which takes kubectl's syntax. reason is shown in the log and in traces and has at most 256
+    bytes. A wrong value raises ValueError.
     """
 
     controller_kind: Union[
