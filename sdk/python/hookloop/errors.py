@@ -1,20 +1,20 @@
-"""The exceptions of the package: those that a hook's function raises, and those that it meets."""
+"""Exceptions that a hook's function raises, or that it should expect."""
 
 MAX_WAIT_SECONDS = 10 * 365 * 24 * 3600  # the longest wait that a hook may request: ten years
 
 
 def sendable(text: str) -> str:
-    """Returns the text without lone surrogates, which protobuf cannot encode."""
+    """Replaces lone surrogates, which protobuf cannot encode."""
     return text.encode(errors="replace").decode()
 
 
-# The longest text of an error in bytes. A unary call carries the text in a header, and a header
-# that is too large ends the call with another error. Hookloop shows 256 bytes.
+# Limits the text of an error in bytes. Unary calls send it in a header, and a header that is too
+# large ends the call with another error. Hookloop shows only 256 bytes.
 MAX_TEXT_BYTES = 1024
 
 
 def shortened(text: str) -> str:
-    """Returns the sendable beginning of a text, at most MAX_TEXT_BYTES and an ellipsis."""
+    """Returns the beginning of a text that can be sent: at most MAX_TEXT_BYTES and an ellipsis."""
     encoded = sendable(text).encode()
     if len(encoded) <= MAX_TEXT_BYTES:
         return encoded.decode()
@@ -22,10 +22,11 @@ def shortened(text: str) -> str:
 
 
 class Reject(Exception):
-    """Rejects the parent in its present state.
+    """Tells Hookloop to wait until something changes.
 
-    Hookloop reports the reason (one word in CamelCase) and the message on the parent, and calls the
-    hook again when something changes. After any other exception it retries with backoff.
+    Raise it if the hook cannot do anything for the parent as it is now. The parent shows the
+    message and the reason, which should be one CamelCase word. Hookloop retries every other
+    exception with backoff.
     """
 
     def __init__(self, reason: str, message: str):
@@ -36,7 +37,7 @@ class Reject(Exception):
 
 
 class RetryAfter(Exception):
-    """Requests the same call again after so many seconds, without backoff."""
+    """Tells Hookloop to call the hook again after so many seconds, without backoff."""
 
     def __init__(self, seconds: float, message: str):
         if not 0 <= seconds <= MAX_WAIT_SECONDS:
@@ -47,31 +48,33 @@ class RetryAfter(Exception):
 
 
 class RelatedUnknown(Exception):
-    """Hookloop could not read a group of related objects, so the group may not be empty."""
+    """Is raised if Hookloop could not read a group of related objects. Do not take it for an empty
+    group.
+    """
 
 
 class NotServed(RelatedUnknown):
-    """The API server does not serve the resource of a group of related objects."""
+    """Is raised if the API server does not serve the resource of a related group."""
 
 
 class InvalidResponse(Exception):
-    """A function returned an invalid response. The message names the item and the fault."""
+    """Is raised for an invalid response. The message names the item and what is wrong with it."""
 
 
 class InvalidRequest(Exception):
-    """A request cannot be decoded."""
+    """Is raised for a request that cannot be decoded."""
 
 
 class NotFound(Exception):
-    """The server does not have the hook that a request names."""
+    """Is raised if a request names a hook that this server does not have."""
 
 
 class Unimplemented(Exception):
-    """The hook has no function for a request."""
+    """Is raised if the hook has no function for a request."""
 
 
 class TriggerError(Exception):
-    """Hookloop refused a trigger. code is the number of the gRPC status code."""
+    """Is raised if Hookloop refused a trigger. code is the gRPC status code as a number."""
 
     def __init__(self, code: int, message: str):
         super().__init__(message)
