@@ -1,14 +1,15 @@
-"""Calls a hook's function as the engine does, without an engine, a cluster or a server.
+"""Calls a hook's function as the engine does, without an engine, a server or a cluster.
 
     response = call(sync, "testdata/website.yaml", children=["Deployment.apps/v1"])
 
-The first document of the file is the parent; the others are its observed children. The request goes
-through the messages of the contract. The response is checked as a server does it, and by the rules
-of the engine that depend only on the parent and the declared kinds (module validate).
+The first document in the file is the parent; the others are its observed children. The request and
+the response pass through protobuf messages, as in a server. The response is then checked by the
+engine's rules, so that a test finds what the engine would reject. Rules that need a cluster, such
+as whether the API server knows a kind, are not checked.
 
-Declare a kind of children as "Deployment.apps/v1", and as "Namespace.v1:Cluster" if it is
-cluster-scoped. A parent without a namespace counts as cluster-scoped: each of its children needs a
-namespace, unless its kind is declared as cluster-scoped.
+Write a kind of children as "Deployment.apps/v1", or as "Namespace.v1:Cluster" if it is
+cluster-scoped. A parent without a namespace is taken for cluster-scoped: children must then name a
+namespace, unless their kind is declared as cluster-scoped.
 """
 
 import json
@@ -42,9 +43,9 @@ __all__ = [
     "tombstone",
 ]
 
-# Objects is the name of a YAML or JSON file, or a list of objects.
+# Objects is a list of objects, or the name of a YAML or JSON file.
 Objects = Union[str, pathlib.Path, Sequence[Mapping[str, Any]]]
-# Related holds related objects by the name of their rule or by resource ("configmaps.v1").
+# Related holds related objects by the name of their rule, or by resource ("configmaps.v1").
 Related = Mapping[str, Sequence[Mapping[str, Any]]]
 
 _CONTROLLER = {
@@ -62,11 +63,11 @@ def call(
     related: Optional[Related] = None,
     finalizing: bool = False,
 ) -> dict[str, Any]:
-    """Calls a composite hook's sync or finalize function.
+    """Calls a composite's sync or finalize function and checks the response.
 
-    objects are the parent and its observed children. children are the kinds that the controller
-    declares ("Pod.v1") in addition to those of the objects. It returns the response as the engine
-    decodes it. It raises InvalidResponse for a response that the engine would reject, and
+    objects holds the parent first, then its observed children. children lists the kinds ("Pod.v1")
+    that the controller declares and that have no object here. The result is the response as the
+    engine decodes it. InvalidResponse is raised if the engine would reject the response, and
     ValueError for wrong arguments.
     """
     method = "Finalize" if finalizing else "Sync"
@@ -81,8 +82,9 @@ def decorate(
     related: Optional[Related] = None,
     finalizing: bool = False,
 ) -> dict[str, Any]:
-    """Calls a decorator hook's sync or finalize function, as call does. objects are the object to
-    decorate and its observed attachments."""
+    """Calls a decorator's sync or finalize function, as call does. objects holds the object to
+    decorate first, then its observed attachments.
+    """
     method = "Finalize" if finalizing else "Sync"
     return _call(DECORATOR, method, function, objects, attachments, related)
 
@@ -94,8 +96,9 @@ def map_input(
     outputs: Iterable[str] = (),
     related: Optional[Related] = None,
 ) -> dict[str, Any]:
-    """Calls a map hook's map function, as call does. objects are the parent, the input, and the
-    observed outputs of the input."""
+    """Calls a map hook's map function, as call does. objects holds the parent, the input, and then
+    the input's observed outputs.
+    """
     return _call(MAP, "Map", function, objects, outputs, related)
 
 
@@ -118,18 +121,19 @@ def tombstone(
     outputs: Iterable[str] = (),
     related: Optional[Related] = None,
 ) -> dict[str, Any]:
-    """Calls a map hook's tombstone function, as call does. objects are the parent and the observed
-    outputs; map_key is the key of the input that is gone. The outputs in the result are those to
-    keep."""
+    """Calls a map hook's tombstone function, as call does. objects holds the parent first, then the
+    observed outputs. map_key identifies the input that is gone. The result lists the outputs to
+    keep.
+    """
     return _call(MAP, "Tombstone", function, objects, outputs, related, map_key)
 
 
 def replay(function: service.AnyFunction, file: Union[str, pathlib.Path]) -> dict[str, Any]:
-    """Calls a function with the question of a recording of "hookloop serve --record-dir".
+    """Calls a function with a request that "hookloop serve --record-dir" recorded.
 
-    The function is that of the recorded kind and operation. It returns the response as call does.
-    It raises InvalidResponse for a response that the engine would reject, and ValueError for a file
-    that is no recording of this version.
+    Pass the function for the recorded kind and operation. The response is returned as from call.
+    InvalidResponse is raised if the engine would reject the response, and ValueError if the file is
+    not a recording of this version.
     """
     recorded = _recording(pathlib.Path(file))
     question, operation = recorded["question"], recorded["operation"]
@@ -179,8 +183,9 @@ def _recording(file: pathlib.Path) -> dict[str, Any]:
 
 
 def customize(function: CustomizeFunction, objects: Objects) -> dict[str, Any]:
-    """Calls a customize function about the first of the objects, and returns its response. It
-    raises InvalidResponse for a response that cannot be encoded."""
+    """Calls a customize function for the first of the objects and returns the response.
+    InvalidResponse is raised if the response cannot be encoded.
+    """
     shape = COMPOSITE
     kind = shape.message("Customize", "Request")
     message = kind(controller=_object(_CONTROLLER), parent=_object(_load(objects)[0]))
@@ -211,7 +216,7 @@ def _yaml(path: pathlib.Path) -> list[Mapping[str, Any]]:
         raise ImportError(f"{path}: {text}") from error
 
     class Loader(yaml.SafeLoader):
-        """Loads timestamps as strings, as in JSON."""
+        """Loads timestamps as strings, as JSON has them."""
 
     Loader.yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
@@ -267,7 +272,7 @@ def _call(
 
 
 def _groups(declared: Iterable[str], objects: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Returns observed objects by kind, with a group for each declared kind."""
+    """Groups observed objects by kind, with a group for each declared kind."""
     groups: dict[str, list[Any]] = {kind: [] for kind in declared}
     for found in objects:
         key = kind_key(found["kind"], found["apiVersion"])
@@ -282,7 +287,7 @@ def _refs(groups: Mapping[str, list[Any]]) -> set[validate.Ref]:
 
 
 def _map_key(found: Any) -> str:
-    """Returns the map key of an input: Kind.group/namespace/name."""
+    """Returns an input's map key: Kind.group/namespace/name."""
     group, slash, _ = found.api_version.partition("/")
     kind = f"{found.kind}.{group}" if slash else found.kind
     return "/".join(part for part in (kind, found.namespace, found.name) if part)
@@ -308,7 +313,7 @@ def _object(found: Mapping[str, Any]) -> Any:
 
 
 def _read_response(shape: Shape, message: Any, desired: list[Any]) -> dict[str, Any]:
-    """Decodes a response to the form in which functions return it."""
+    """Decodes a response into the form that functions return."""
     read: dict[str, Any] = {shape.children: [_read_desired(each) for each in desired]}
     if "status" in shape.response_fields and message.HasField("status"):
         read["status"] = json.loads(message.status)
@@ -327,7 +332,7 @@ def _read_response(shape: Shape, message: Any, desired: list[Any]) -> dict[str, 
 
 
 def _read_desired(desired: Any) -> Any:
-    """Decodes a desired object: a Child if it has dependencies or readiness, else a dict."""
+    """Decodes a desired object: a Child if it sets dependencies or readiness, otherwise a dict."""
     found = json.loads(desired.body)
     ready = desired.ready if desired.HasField("ready") else None
     if ready is None and not desired.depends_on:
