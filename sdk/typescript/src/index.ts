@@ -1,18 +1,26 @@
 /**
- * Hooks of Hookloop controllers in TypeScript.
+ * Write hooks for Hookloop controllers in TypeScript.
  *
- * A hook is a function from the observed state of one parent to its desired state. serve runs it:
+ * A hook is a function. It receives the observed state of a parent object, and returns the objects
+ * that should exist for it. serve makes a program of this function:
  *
- *     serve(composite({ sync: (request) => ({ children: [page(request.parent)] }) }));
+ *     import { composite, serve } from "@hookloop/hook";
  *
- * The function is level-triggered: Hookloop may repeat a request at any time, and the function
- * should return the same response. Hookloop calls it concurrently for different parents, and it may
- * be async. "@hookloop/hook/testing" calls it without an engine, a cluster or a server.
+ *     serve(composite({
+ *       sync: ({ parent }) => ({
+ *         children: [{ apiVersion: "v1", kind: "ConfigMap", metadata: { name: parent.metadata.name } }],
+ *       }),
+ *     }));
  *
- * The engine sends requests under the contract, packages hookloop.hook.v1 and hookloop.stream.v1:
- * in unary calls, or as changes over one stream. The engine opens the stream, or the hook does
- * (attach). Unit tests cover the encoding and the stream's state machine; tests over a loopback
- * connection cover the server, and streams from both sides.
+ * Use composite, decorator or mapper, after the kind of the controller that will call the hook. If
+ * your program has a main function of its own, use Server to listen, or attach to connect to a
+ * gateway.
+ *
+ * Hookloop may call the function at any time, also with a request that it has seen before. The
+ * function should then return the same response. It may be async, and is called for different
+ * parents at the same time. An error is shown on the parent and retried with backoff; throw Reject
+ * or RetryAfter to choose something else. To test a function, call it with
+ * "@hookloop/hook/testing", which needs neither a server nor a cluster.
  *
  * @packageDocumentation
  */
