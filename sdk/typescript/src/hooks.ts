@@ -1,23 +1,23 @@
-/** The functions of a hook, their requests and their responses. */
+/** The functions that you write, their requests and their responses. */
 import type { ConditionStatus, EventType, Operator, Severity } from "./constants.js";
 import type { Frozen, Groups, RelatedGroups, Unstructured } from "./objects.js";
 
-/** The observed state of one parent. */
+/** Describes one parent as Hookloop observed it. */
 export interface SyncRequest<Parent = Unstructured> {
-  /** The CompositeController. */
+  /** The CompositeController that called the hook. */
   readonly controller: Frozen<Unstructured>;
   readonly parent: Frozen<Parent>;
   readonly children: Groups;
   /**
-   * The objects that customize, or the requirements of the last response, selected. The key of a
-   * group is the name of its rules or, without a name, the resource ("configmaps.v1").
+   * Related objects that customize selected, or that the last response selected in requirements.
+   * The key is the name of the rule or, if it has no name, the resource ("configmaps.v1").
    */
   readonly related: RelatedGroups;
-  /** Reports whether the parent is being deleted, or no longer selected. */
+  /** True after the parent was deleted or is no longer selected. */
   readonly finalizing: boolean;
 }
 
-/** The observed state of one object to decorate. Its fields are those of SyncRequest. */
+/** Describes an object to decorate as Hookloop observed it. See SyncRequest for the fields. */
 export interface DecorateRequest<Parent = Unstructured> {
   readonly controller: Frozen<Unstructured>;
   readonly object: Frozen<Parent>;
@@ -26,19 +26,19 @@ export interface DecorateRequest<Parent = Unstructured> {
   readonly finalizing: boolean;
 }
 
-/** The observed state of one input of a parent. */
+/** Describes one input of a parent as Hookloop observed it. */
 export interface MapRequest<Parent = Unstructured, Input = Unstructured> {
-  /** The MapController. */
+  /** The MapController that called the hook. */
   readonly controller: Frozen<Unstructured>;
-  /** The parent, which selects the input and owns the outputs. */
+  /** Selects the input and owns the outputs. */
   readonly parent: Frozen<Parent>;
   /**
-   * Identifies the input within the parent by its group, kind, namespace and name. An input that is
-   * deleted and created again has the same key.
+   * Identifies the input within the parent. It is made of the input's group, kind, namespace and
+   * name, so an input that is deleted and created again gets the same key.
    */
   readonly mapKey: string;
   readonly input: Frozen<Input>;
-  /** The outputs of this input. */
+  /** The outputs that exist for this input. */
   readonly outputs: Groups;
   /** The related objects, as in SyncRequest. */
   readonly related: RelatedGroups;
@@ -46,37 +46,37 @@ export interface MapRequest<Parent = Unstructured, Input = Unstructured> {
 }
 
 /**
- * The observed state of one input of a parent that is being deleted, or no longer selected. The
- * input is null if it is gone; the other fields are those of MapRequest.
+ * Describes one input after the parent was deleted or is no longer selected. input is null if it is
+ * gone; see MapRequest for the other fields.
  */
 export type MapFinalizeRequest<Parent = Unstructured, Input = Unstructured> =
   Omit<MapRequest<Parent, Input>, "input"> & { readonly input: Frozen<Input> | null };
 
 /**
- * The observed state of the outputs of an input that is deleted, or no longer selected. Its fields
- * are those of MapRequest.
+ * Lists the outputs of an input that was deleted or is no longer selected. See MapRequest for the
+ * fields.
  */
 export type TombstoneRequest<Parent = Unstructured> = Omit<MapRequest<Parent>, "input" | "finalizing">;
 
-/** A parent without its children and related objects. */
+/** Asks which related objects the hook needs for a parent. */
 export interface CustomizeRequest<Parent = Unstructured> {
   readonly controller: Frozen<Unstructured>;
   readonly parent: Frozen<Parent>;
 }
 
-/** The fields that all responses but those to customize share. */
+/** What all responses except those to customize can contain. */
 export interface CommonDetails {
-  /** Hookloop calls the hook once more after this time in seconds. 0 requests no further call. */
+  /** Calls the hook again after so many seconds. 0 means that Hookloop waits for a change. */
   resyncAfterSeconds?: number | null;
-  /** Events to record on the parent. Hookloop skips those that the last response had too. */
+  /** Events to record on the parent, except those that the last response already contained. */
   events?: readonly Event[] | null;
-  /** Results of the call, for the log and for users. A Fatal result rejects the response. */
+  /** Results for the log and for users. A Fatal result rejects the whole response. */
   results?: readonly Result[] | null;
-  /** Related objects that the next requests for this parent need, without a customize function. */
+  /** Selects related objects for the next request, so that the hook needs no customize function. */
   requirements?: readonly RelatedRule[] | null;
 }
 
-/** The fields that the responses to sync and finalize of composites and decorators share. */
+/** What responses to sync and finalize of composites and decorators can contain. */
 export interface ResponseDetails extends CommonDetails {
   /**
    * Conditions to merge into status.conditions. Hookloop sets lastTransitionTime and
@@ -85,152 +85,158 @@ export interface ResponseDetails extends CommonDetails {
   conditions?: readonly Condition[] | null;
 }
 
-/** An entry of the parent's status.conditions. A response has each type at most once. */
+/** Is written to the parent's status.conditions. Use each type once. */
 export interface Condition {
   type: string;
   status: ConditionStatus;
-  /** One word in CamelCase. */
+  /** Should be one CamelCase word. */
   reason: string;
   message?: string;
 }
 
-/** A Kubernetes Event on the parent. */
+/** Is recorded on the parent as a Kubernetes Event. */
 export interface Event {
-  /** The default is Normal. */
+  /** Defaults to Normal. */
   type?: EventType;
-  /** One word in CamelCase. */
+  /** Should be one CamelCase word. */
   reason: string;
   message?: string;
 }
 
-/** A result of the call itself. */
+/** Tells users something about the response. */
 export interface Result {
-  /** The default is Info. */
+  /** Defaults to Info. */
   severity?: Severity;
-  /** One word in CamelCase. */
+  /** Should be one CamelCase word. */
   reason: string;
   message?: string;
 }
 
-/** The desired state of one parent. */
+/** Describes what should exist for one parent. */
 export interface SyncResponse extends ResponseDetails {
-  /** Replaces the observed status. If it is missing, only Hookloop's own fields remain. */
+  /** Replaces the parent's status. If it is missing, only the fields that Hookloop sets remain. */
   status?: object | null;
   /**
-   * All objects that should exist, each with apiVersion, kind and metadata.name. Hookloop deletes
-   * children that are not in the list, and leaves fields that an object does not set to others.
-   * An entry is the object itself, or the result of function child.
+   * Every child that should exist, each with apiVersion, kind and metadata.name. Hookloop deletes
+   * observed children that are not in the list. Fields that an object does not set stay as they
+   * are. Use function child to add dependencies or readiness.
    */
   children?: readonly object[] | null;
-  /** Reports whether the parent may be deleted. Only finalize uses it. */
+  /** Allows the parent to be deleted. Only finalize should set it. */
   finalized?: boolean | null;
 }
 
-/** The desired state of one decorated object. */
+/** Describes what to add to one object. */
 export interface DecorateResponse extends ResponseDetails {
   /** Labels to set, or to remove if the value is null. Other labels do not change. */
   labels?: Record<string, string | null> | null;
   /** Annotations to set, or to remove if the value is null. Other annotations do not change. */
   annotations?: Record<string, string | null> | null;
-  /** Replaces the observed status. If it is missing, the status does not change. */
+  /** Replaces the object's status. If it is missing, the status does not change. */
   status?: object | null;
-  /** All attachments that should exist, as SyncResponse.children. */
+  /** Every attachment that should exist, as in SyncResponse.children. */
   attachments?: readonly object[] | null;
-  /** Reports whether the finalizer may be removed. Only finalize uses it. */
+  /** Allows Hookloop to remove its finalizer. Only finalize should set it. */
   finalized?: boolean | null;
 }
 
 /**
- * The desired outputs of one input. Hookloop computes the parent's status from all inputs and
- * outputs, so a response has neither status nor conditions.
+ * Lists the outputs that should exist for one input. Hookloop computes the parent's status from all
+ * inputs and outputs, so there is no status and there are no conditions here.
  */
 export interface MapResponse extends CommonDetails {
-  /** All outputs that should exist for the input, as SyncResponse.children. */
+  /** Every output that should exist for the input, as in SyncResponse.children. */
   outputs: readonly object[] | null;
-  /** Reports whether the hook is done with the input. Only finalize uses it. */
+  /** Tells Hookloop that this input needs no more cleanup. Only finalize should set it. */
   finalized?: boolean | null;
 }
 
-/** The outputs to keep of an input that is gone. */
+/** Lists outputs to keep after their input is gone. */
 export interface TombstoneResponse extends CommonDetails {
   /**
-   * The outputs of the request to keep. Hookloop does not change them, and deletes all others. With
-   * resyncAfterSeconds it calls the hook again, for example when an output expires.
+   * Outputs from the request that Hookloop should keep as they are. It deletes all others. Set
+   * resyncAfterSeconds to be called again, for example when the next output expires.
    */
   outputs: readonly object[] | null;
 }
 
-/** The related objects of one parent. */
+/** Lists rules that select related objects for one parent. */
 export interface CustomizeResponse {
   relatedResources?: readonly RelatedRule[] | null;
 }
 
-/** Selects related objects of one resource: by name, by label, or all. */
+/**
+ * Selects related objects. Without names and selectors, it selects every object of the resource.
+ */
 export interface RelatedRule {
   apiVersion: string;
-  /** The plural resource name in lower case: "configmaps". */
+  /** The plural in lower case, such as "configmaps". */
   resource: string;
-  /** Selects objects by label. It excludes names. */
+  /** Selects objects by label. It cannot be used with names. */
   labelSelector?: LabelSelector | null;
-  /** Selects namespaces by label. It excludes namespace and names. */
+  /** Selects namespaces by label. It cannot be used with namespace or names. */
   namespaceSelector?: LabelSelector | null;
   namespace?: string | null;
   names?: readonly string[] | null;
-  /** The key of the group in later requests: at most 63 letters, digits, "-" and "_". */
+  /** Becomes the key in SyncRequest.related. It may have 63 letters, digits, "-" and "_". */
   name?: string | null;
 }
 
 /**
- * A label selector. An object must meet all requirements; an empty selector matches all objects.
+ * Selects objects by their labels. Labels must satisfy all parts; an empty selector matches
+ * everything.
  */
 export interface LabelSelector {
   matchLabels?: Record<string, string>;
   matchExpressions?: readonly Requirement[];
 }
 
-/** A requirement on one label. */
+/** Restricts the value of one label. */
 export interface Requirement {
   key: string;
   operator: Operator;
-  /** The values of In and NotIn. */
+  /** The values that In and NotIn compare. Other operators take none. */
   values?: readonly string[];
 }
 
-/** The context of one call. */
+/** Tells a function about the call that it answers. */
 export interface Call {
-  /** Aborts when the engine cancels the call, or when the call's timeout is over. */
+  /** Is aborted when the engine cancels the call or when the call times out. */
   signal: AbortSignal;
 }
 
 type Awaitable<T> = T | Promise<T>;
 
 /**
- * Returns the desired children of a parent. As finalize, it is called while the parent is being
- * deleted.
+ * Receives one parent and returns the children that should exist for it. As finalize, it is called
+ * after the parent was deleted or is no longer selected.
  */
 export type SyncFunction<Parent> = (request: SyncRequest<Parent>, call: Call) => Awaitable<SyncResponse>;
 
-/** Returns the desired labels, annotations and attachments of an object that has another owner. */
+/**
+ * Receives an object that someone else owns, and returns labels, annotations and attachments for
+ * it.
+ */
 export type DecorateFunction<Parent> = (request: DecorateRequest<Parent>, call: Call) => Awaitable<DecorateResponse>;
 
-/** Returns the desired outputs of one input. */
+/** Receives one input and returns the outputs that should exist for it. */
 export type MapFunction<Parent, Input> =
   (request: MapRequest<Parent, Input>, call: Call) => Awaitable<MapResponse>;
 
-/** Returns the remaining outputs of one input while the parent is finalized. */
+/** Receives one input while the parent is finalized, and returns the outputs that should remain. */
 export type MapFinalizeFunction<Parent, Input> =
   (request: MapFinalizeRequest<Parent, Input>, call: Call) => Awaitable<MapResponse>;
 
-/** Returns the outputs to keep of an input that is gone. */
+/** Decides which outputs to keep after their input is gone. */
 export type TombstoneFunction<Parent> =
   (request: TombstoneRequest<Parent>, call: Call) => Awaitable<TombstoneResponse>;
 
-/** Returns rules for the related objects that the other functions need in their requests. */
+/** Returns rules that select related objects. Hookloop adds these objects to each request. */
 export type CustomizeFunction<Parent> = (request: CustomizeRequest<Parent>, call: Call) => Awaitable<CustomizeResponse>;
 
 /**
- * The functions of a CompositeController's hook. Those that its spec does not declare may be
- * missing.
+ * The functions for a CompositeController. Set one for each hook that the controller's spec
+ * declares.
  */
 export interface CompositeFunctions<Parent = Unstructured> {
   sync?: SyncFunction<Parent>;
@@ -238,14 +244,14 @@ export interface CompositeFunctions<Parent = Unstructured> {
   customize?: CustomizeFunction<Parent>;
 }
 
-/** The functions of a DecoratorController's hook. */
+/** The functions for a DecoratorController. */
 export interface DecoratorFunctions<Parent = Unstructured> {
   sync?: DecorateFunction<Parent>;
   finalize?: DecorateFunction<Parent>;
   customize?: CustomizeFunction<Parent>;
 }
 
-/** The functions of a MapController's hook, which are called for each input of a parent. */
+/** The functions for a MapController, which calls them for each input of a parent. */
 export interface MapFunctions<Parent = Unstructured, Input = Unstructured> {
   map?: MapFunction<Parent, Input>;
   tombstone?: TombstoneFunction<Parent>;
@@ -253,33 +259,34 @@ export interface MapFunctions<Parent = Unstructured, Input = Unstructured> {
   customize?: CustomizeFunction<Parent>;
 }
 
-/** A function of any kind. The method that the engine calls determines the type of its request. */
+/** Any function of a hook. The called method decides which request it gets. */
 export type AnyFunction = (request: any, call: Call) => unknown;
 
-/** The operations of hooks. Each kind of hook has some of them. */
+/** What a hook can be called for. Each kind of hook supports some of these. */
 export type Operation = "sync" | "finalize" | "customize" | "map" | "tombstone";
 
 /**
- * A set of functions that a server can serve. Functions composite, decorator and mapper return one.
+ * Holds functions that serve, Server and attach can call. Make one with composite, decorator or
+ * mapper.
  */
 export interface Hook {
   readonly shape: "composite" | "decorator" | "map";
-  /** The name, for a server with several hooks of one kind. named sets it. */
+  /** The hook's name, which named sets. It is needed if a server has several hooks of one kind. */
   readonly name?: string;
   readonly functions: { readonly [operation in Operation]?: AnyFunction };
 }
 
-/** Returns the hook of a CompositeController. */
+/** Makes a hook for a CompositeController. */
 export function composite<Parent = Unstructured>(functions: CompositeFunctions<Parent>): Hook {
   return { shape: "composite", functions };
 }
 
-/** Returns the hook of a DecoratorController. */
+/** Makes a hook for a DecoratorController. */
 export function decorator<Parent = Unstructured>(functions: DecoratorFunctions<Parent>): Hook {
   return { shape: "decorator", functions };
 }
 
-/** Returns the hook of a MapController. */
+/** Makes a hook for a MapController. */
 export function mapper<Parent = Unstructured, Input = Unstructured>(functions: MapFunctions<Parent, Input>): Hook {
   return { shape: "map", functions };
 }

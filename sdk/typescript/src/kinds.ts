@@ -1,6 +1,6 @@
 /**
- * Types of Kubernetes' built-in kinds, from the package kubernetes-types. They exist at compile
- * time only; nothing is loaded from that package at run time.
+ * Types for Kubernetes' built-in kinds, taken from the package kubernetes-types. They are used only
+ * at compile time; a running hook does not load that package.
  */
 import type * as admissionregistration from "kubernetes-types/admissionregistration/v1.js";
 import type * as apiextensions from "kubernetes-types/apiextensions/v1.js";
@@ -19,13 +19,13 @@ import type * as scheduling from "kubernetes-types/scheduling/v1.js";
 import type * as storage from "kubernetes-types/storage/v1.js";
 
 /**
- * The types that an object's apiVersion and kind select. A program adds types of its own:
+ * Maps apiVersion and kind to a type. Add types of your own:
  *
  *     declare module "@hookloop/hook" {
  *       interface KubernetesKinds { "Website.demo.example.com/v1": Website }
  *     }
  *
- * A kind that is not in this map has the type Unstructured.
+ * Kinds that are not in this map get the type Unstructured.
  */
 export interface KubernetesKinds {
   "ConfigMap.v1": core.ConfigMap;

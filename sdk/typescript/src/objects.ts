@@ -1,10 +1,10 @@
-/** Types of Kubernetes objects, observed and desired, and of groups of them. */
+/** Types for Kubernetes objects and for groups of them. */
 import type { ObjectMeta } from "kubernetes-types/meta/v1.js";
 import type { RelatedUnknown } from "./errors.js";
 import type { KubernetesKinds } from "./kinds.js";
 
 /**
- * The fields that every Kubernetes object has. The type of a custom resource extends it:
+ * What every Kubernetes object contains. Extend it for your own custom resource:
  *
  *     interface Website extends KubernetesObject { spec: { replicas?: number } }
  */
@@ -15,8 +15,8 @@ export interface KubernetesObject {
 }
 
 /**
- * A Kubernetes object of any kind, with fields of unknown types. An integer that a number cannot
- * hold exactly is a bigint, in typed objects too.
+ * An object of a kind that is not known at compile time. Here as in typed objects, an integer that
+ * a number cannot hold exactly becomes a bigint.
  */
 export interface Unstructured extends KubernetesObject {
   [field: string]: unknown;
@@ -25,27 +25,27 @@ export interface Unstructured extends KubernetesObject {
 type Primitive = bigint | string | number | boolean | null | undefined;
 
 /**
- * A value that cannot be changed, at any depth. Requests share observed objects, and therefore
- * freeze them; structuredClone returns a copy that can be changed.
+ * Makes a type read-only at any depth. Observed objects are frozen, because requests share them;
+ * use structuredClone to get a copy that you can change.
  */
 export type Frozen<T> = unknown extends T ? T
   : T extends Primitive ? T : { readonly [field in keyof T]: Frozen<T[field]> };
 
-/** An object of an API type, with the identity that the type declares as optional. */
+/** Makes identity fields required that an API type declares as optional. */
 type Identified<T> = T & KubernetesObject;
 
 /** Observed objects of one kind by name. */
 export type Group<T = Unstructured> = Readonly<Record<string, Frozen<Identified<T>>>>;
 
 /**
- * Observed objects by kind ("ConfigMap.v1", "Deployment.apps/v1") and name. The key of an object
- * outside the parent's namespace is "namespace/name". Each kind that the controller declares has a
- * group; childrenOf returns the group of a kind that the controller must declare.
+ * Observed objects by kind ("ConfigMap.v1", "Deployment.apps/v1") and name. For objects outside the
+ * parent's namespace the key is "namespace/name". There is a group, maybe an empty one, for each
+ * kind that the controller declares; childrenOf returns it and throws if the kind is not declared.
  */
 export type Groups = { readonly [Key in keyof KubernetesKinds]?: Group<KubernetesKinds[Key]> }
   & Readonly<Record<string, Group>>;
 
-/** The plural of a kind in lower case, by the rule for the names of built-in resources. */
+/** Makes the plural of a kind as Kubernetes does for built-in resources. */
 type Plural<Kind extends string> = Kind extends `${string}points` ? Kind
   : Kind extends `${infer Stem}y` ? `${Stem}ies` : Kind extends `${string}s` ? `${Kind}es` : `${Kind}s`;
 
@@ -55,25 +55,27 @@ type Resource<Key> = Key extends `${infer Kind}.${infer Version}` ? `${Plural<Lo
 /** The types of built-in objects by resource: "configmaps.v1". */
 type Resources = { [Key in keyof KubernetesKinds as Resource<Key>]: KubernetesKinds[Key] };
 
-/** The type of the objects of a resource. */
+/** Looks up the type of a resource's objects. */
 export type ObjectOfResource<Key extends string> = Key extends keyof Resources ? Resources[Key] : Unstructured;
 
-/** Groups of related objects, by the name of their rules or, without a name, by resource. */
+/** Groups of related objects, by the name of their rule or, if it has no name, by resource. */
 export type RelatedGroups = { readonly [Key in keyof Resources]?: RelatedGroup<Resources[Key]> }
   & Readonly<Record<string, RelatedGroup>>;
 
-/** The related objects of one rule, or of all rules without a name for one resource. */
+/**
+ * Holds the related objects that one rule selected, or all rules without a name for one resource.
+ */
 export class RelatedGroup<T = Unstructured> {
   readonly #objects: Group<T>;
 
-  /** If there is an error, the objects are unknown. */
+  /** If error is set, Hookloop could not read the objects. */
   constructor(objects: Group<T>, readonly error?: RelatedUnknown) {
     this.#objects = objects;
   }
 
   /**
-   * The objects by name, as in Groups. Throws the error if the objects are unknown, so that an
-   * unknown group never looks like an empty one.
+   * The objects by name, as in Groups. Throws the error if Hookloop could not read the objects, so
+   * that you never take them for an empty group.
    */
   get objects(): Group<T> {
     if (this.error) {
@@ -84,8 +86,8 @@ export class RelatedGroup<T = Unstructured> {
 }
 
 /**
- * A desired object. If its apiVersion and kind are literals of a known kind, it has that kind's
- * type, and a mistyped field is a compile error.
+ * Checks a desired object: if apiVersion and kind are literals of a known kind, a mistyped field is
+ * a compile error.
  */
 export type Desired<ApiVersion extends string, Kind extends string> =
   & { readonly apiVersion: ApiVersion; readonly kind: Kind }

@@ -1,9 +1,9 @@
 /**
  * Decodes requests.
  *
- * An object's body is parsed on first access and, as a rule, only once, because a stream shares
- * unchanged messages between requests. The results are cached by message (decoded.ts has the limit
- * in bytes), and therefore frozen.
+ * An object's body is parsed on first access, usually only once: a stream uses the same message in
+ * several requests, and the parsed object is cached by message (see decoded.ts for the limit).
+ * Therefore objects are frozen.
  */
 import { Decoded } from "./decoded.js";
 import { InvalidRequest, NotServed, RelatedUnknown } from "./errors.js";
@@ -20,14 +20,16 @@ import {
 
 type ObservedObject = Frozen<Unstructured>;
 
-/** A request with children, attachments or outputs. */
+/** A request that contains children, attachments or outputs. */
 type Observed = Pick<SyncRequest<unknown>, "children"> | Pick<DecorateRequest<unknown>, "attachments"> |
   Pick<MapRequest<unknown, unknown>, "outputs">;
 
 /**
- * Returns the children (or attachments, or outputs) of one kind by name:
- * childrenOf(request, "Pod.v1").
- * The kind determines the type; for a kind that is not in KubernetesKinds, name the type:
+ * Returns children, attachments or outputs of one kind by name:
+ *
+ *     childrenOf(request, "Pod.v1")
+ *
+ * The kind decides the type. If a kind is not in KubernetesKinds, pass the type:
  * childrenOf<Website>(request, "Website.demo.example.com/v1"). Throws if the controller does not
  * declare the kind.
  */
@@ -52,7 +54,7 @@ export function decodeChildren(groups: readonly ObjectGroup[], namespace: string
     [key(kind, apiVersion), decodeGroup(objects, namespace)]) as Groups;
 }
 
-/** Decodes related objects, by the name of their rules or, without a name, by resource. */
+/** Decodes related objects, by the name of their rule or, if it has no name, by resource. */
 export function decodeRelated(groups: readonly RelatedMessage[], namespace: string): RelatedGroups {
   return record(groups, (group) =>
     [group.name || key(group.resource, group.apiVersion), relatedGroup(group, namespace)]) as RelatedGroups;
@@ -99,7 +101,7 @@ function decodeGroup(messages: readonly ObjectMessage[], namespace: string): Gro
 
 const decoded = new Decoded<ObservedObject>();
 
-/** Decodes one observed object. The field is for the error if the object is missing. */
+/** Decodes an observed object. If the object is missing, the error names the field. */
 export function decodeObject(message: ObjectMessage | undefined, field: string): ObservedObject {
   if (!message) {
     throw new InvalidRequest(`${field} is missing; expected an object`);
@@ -144,9 +146,7 @@ export function key(kind: string, apiVersion: string): string {
   return `${kind}.${apiVersion}`;
 }
 
-/**
- * Returns a record without a prototype, because an object may have a name such as "constructor".
- */
+/** Returns a record without a prototype, because objects can have names such as "constructor". */
 function record<T, V>(items: readonly T[], entry: (item: T) => [string, V]): Readonly<Record<string, V>> {
   const members = Object.create(null) as Record<string, V>;
   for (const item of items) {
