@@ -1,5 +1,6 @@
 /**
- * Attachments: hooks that the engine cannot reach open the stream themselves, and keep one open.
+ * Connects hooks to the engine's gateway, for hooks that the engine cannot reach. The hook opens a
+ * stream, and another one when it is lost.
  */
 import { setTimeout } from "node:timers/promises";
 import { status as Code, type ClientDuplexStream, type StatusObject } from "@grpc/grpc-js";
@@ -16,8 +17,9 @@ import { BYTES } from "./streamserver.js";
 import type { Trigger } from "./trigger.js";
 
 /**
- * The codes with which a gateway refuses a hook. One refusal may come from an expired token or an
- * engine that has just started. After two consecutive refusals only people can change the cause.
+ * Codes of refusals that will hardly change by themselves. The first one may still pass, for
+ * example if a token has expired or the engine has just started; after two in a row somebody has to
+ * act.
  */
 const REFUSAL_CODES: ReadonlySet<Code> = new Set([
   Code.PERMISSION_DENIED, Code.UNAUTHENTICATED, Code.INVALID_ARGUMENT, Code.FAILED_PRECONDITION,
@@ -25,65 +27,67 @@ const REFUSAL_CODES: ReadonlySet<Code> = new Set([
 ]);
 
 /**
- * Milliseconds that a session without a call must have been open for the backoff to start again. A
- * gateway that accepts streams and soon ends them counts as one that rejects them.
+ * How many milliseconds a session should stay open before the backoff starts over, even if no call
+ * came. Otherwise a gateway that accepts each stream and soon ends it would be dialed in a tight
+ * loop.
  */
 const STABLE_AFTER = 10_000;
 
 const NO_SESSION = { opened: undefined, called: false } as const;
 
 /**
- * Selects parents of a running controller. While the hook is attached, Hookloop calls it instead
- * of the controller's own hook for these parents. A parent must match all fields that are set.
+ * Selects some parents of a running controller. While the hook is attached, Hookloop calls it for
+ * these parents instead of the controller's own hook. A parent must match all fields that are set.
  */
 export interface Intercept {
   controllerKind: ControllerKind;
   controllerName: string;
   namespace?: string;
   name?: string;
-  /** A label selector in kubectl's syntax: "team=blue". */
+  /** A label selector in kubectl's syntax, such as "team=blue". */
   labelSelector?: string;
 }
 
 /**
- * Delays between connection attempts in milliseconds. Each is shortened at random by up to half.
- * They start again after a session in which the engine called a hook, or of 10 seconds.
+ * Says how many milliseconds to wait between attempts to connect. Each wait is shortened at random
+ * by up to a half. The wait starts over after a session in which the engine called a hook, or that
+ * stayed open for 10 seconds.
  */
 export interface Backoff {
-  /** The delay after the first failure. It doubles with each further failure. */
+  /** The wait after the first failure. It doubles after each failure. */
   initial: number;
-  /** The longest delay. */
+  /** The longest wait. */
   maximum: number;
-  /** The delay after two consecutive refusals. */
+  /** The wait after two refusals in a row. */
   refused: number;
 }
 
-/** Options of an attachment: the gateway, and either a worker or an intercept. */
+/** Configures attach. Set either worker or intercept, not both. */
 export interface AttachOptions extends Options, Gateway {
-  /** The name to which controllers refer (spec.hooks.*.grpc.worker). */
+  /** The name that controllers use to refer to this hook (spec.hooks.*.grpc.worker). */
   worker?: string;
   intercept?: Intercept;
-  /** The defaults are 200, 10,000 and 30,000. */
+  /** Defaults to 200, 10,000 and 30,000. */
   backoff?: Partial<Backoff>;
 }
 
-/** The end of a stream. */
+/** Records how one stream went. */
 type End = Pick<StatusObject, "code" | "details"> & {
-  /** When a session was opened on the stream, by performance.now(); undefined if none was. */
+  /** When its session opened, by performance.now(); undefined if it did not. */
   readonly opened: number | undefined;
-  /** Whether the engine has called a hook over it. */
+  /** Whether the engine called a hook. */
   readonly called: boolean;
 };
 
 /**
- * Connects to the gateway, and reconnects with backoff until stop. The session's state survives.
- * Throws if the hooks or the options are invalid.
+ * Connects to the gateway and serves the hooks. It reconnects with backoff until you call stop, and
+ * keeps the session's state. Throws if the hooks or the options are invalid.
  */
 export function attach(hooks: readonly Hook[], options: AttachOptions): Attachment {
   return new Attachment(hooks, options);
 }
 
-/** A hook that connects to the engine's gateway. */
+/** Represents a connection to the gateway. attach returns one; call stop to end it. */
 export class Attachment {
   readonly #catalog: Catalog;
   readonly #options: AttachOptions;
@@ -116,9 +120,8 @@ export class Attachment {
   }
 
   /**
-   * Requests syncs of parents of the controllers that refer to this worker, and resolves to the
-   * number of parents that Hookloop will sync. It rejects if no stream is open, or if the engine
-   * refuses.
+   * Asks Hookloop to sync parents of the controllers that refer to this worker. Resolves to how
+   * many it will sync. Rejects if no stream is open, or if the engine refuses.
    */
   async trigger(trigger: Trigger): Promise<number> {
     if (!this.#stream) {
@@ -128,8 +131,8 @@ export class Attachment {
   }
 
   /**
-   * Accepts no new calls, and resolves when all calls have ended. After the grace period, in
-   * seconds, it cancels the remaining calls.
+   * Stops accepting calls, and resolves when the running ones have ended. After the grace period
+   * (seconds), remaining calls are cancelled.
    */
   async stop(gracePeriod = this.#options.gracePeriodSeconds ?? DEFAULT_GRACE_PERIOD): Promise<void> {
     this.#stopping.abort();
@@ -139,7 +142,7 @@ export class Attachment {
     clearTimeout(timer);
   }
 
-  /** Opens one stream after the other until stop. */
+  /** Opens one stream after the other until stop is called. */
   async #run(): Promise<void> {
     let delay = this.#backoff.initial;
     let refusals = 0; // consecutive ones, without a session between them
@@ -205,7 +208,7 @@ export class Attachment {
     });
   }
 
-  /** Records the session ID, which the engine's first message has. */
+  /** Stores the session ID from the engine's first message. */
   #noteSession({ session }: HookStream): void {
     if (session === undefined || this.#waiting.length === 0 && session === this.#sessionId) {
       return;
@@ -215,7 +218,7 @@ export class Attachment {
     this.#waiting = [];
   }
 
-  /** Waits for a time in milliseconds, or until stop. */
+  /** Waits for so many milliseconds, or until stop is called. */
   async #sleep(milliseconds: number): Promise<void> {
     try {
       await setTimeout(milliseconds, undefined, { signal: this.#stopping.signal });

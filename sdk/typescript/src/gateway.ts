@@ -1,16 +1,16 @@
-/** Connections to the engine's gateway. */
+/** Connects to the engine's gateway. */
 import { readFile } from "node:fs/promises";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { ChannelCredentials, Client, Metadata, type ServiceError } from "@grpc/grpc-js";
 import { GatewayService, TriggerRequestSchema, TriggerResponseSchema } from "./gen/hookloop/stream/v1/gateway_pb.js";
 import { TriggerError, triggerMessage, type Trigger } from "./trigger.js";
 
-/** The timeout of a unary call to the gateway in milliseconds. */
+/** How many milliseconds a unary call to the gateway may take. */
 const CALL_TIMEOUT = 30_000;
 
 /**
- * Options of the channel. Keepalive detects a gateway that has stopped responding. The channel does
- * not share its connection, so another channel's failure cannot end it.
+ * Keepalive finds a gateway that no longer responds. Each channel gets a connection of its own, so
+ * that another channel's failure cannot end it.
  */
 const CHANNEL = {
   "grpc.use_local_subchannel_pool": 1,
@@ -18,23 +18,29 @@ const CHANNEL = {
   "grpc.keepalive_timeout_ms": 2_000,
 };
 
-/** The gateway's address, and the hook's credentials. Each connection reads the files again. */
+/**
+ * Says where a hook dials in, and with which credentials. Each connection reads the files again, so
+ * that you can rotate them.
+ */
 export interface Gateway {
-  /** The address, host:port. */
+  /** host:port. */
   address: string;
-  /** PEM file with the authorities of the gateway's certificate. The default is the system's. */
+  /**
+   * PEM file with the authorities that may sign the gateway's certificate. Defaults to the
+   * system's.
+   */
   caFile?: string;
-  /** The name in the gateway's certificate, if it is not the host of the address. */
+  /** The name in the gateway's certificate. Defaults to the host in the address. */
   serverName?: string;
-  /** File with a ServiceAccount's token for the gateway's audience. */
+  /** File with a ServiceAccount token that was issued for the gateway's audience. */
   tokenFile?: string;
-  /** PEM file with a client certificate, as an alternative to a token. */
+  /** PEM file with a client certificate, which can be used instead of a token. */
   clientCert?: string;
   /** PEM file with the client certificate's key. */
   clientKey?: string;
 }
 
-/** A connection, and the metadata of its calls. */
+/** A connection, and metadata to send with each call. */
 export interface Connection {
   client: Client;
   metadata: Metadata;
@@ -59,9 +65,9 @@ export async function connection(options: Gateway): Promise<Connection> {
 }
 
 /**
- * Requests syncs of parents of the controllers that refer to a worker, without an attachment.
- * Resolves to the number of parents that Hookloop will sync; rejects with TriggerError if the
- * gateway refuses.
+ * Asks Hookloop to sync parents of the controllers that refer to a worker. This makes a single call
+ * and needs no attachment. Resolves to how many parents Hookloop will sync; rejects with
+ * TriggerError if the gateway refuses.
  */
 export async function trigger(gateway: Gateway, worker: string, trigger: Trigger = {}): Promise<number> {
   const { client, metadata } = await connection(gateway);

@@ -3,13 +3,13 @@
 /** How many seconds calls may still run after a stop. */
 export const DEFAULT_GRACE_PERIOD = 10;
 
-/** Options of a hook, whether it listens (ServerOptions) or dials in (AttachOptions). */
+/** Configures a hook, whether it listens (ServerOptions) or dials in (AttachOptions). */
 export interface Options {
   /**
-   * The name of the hook's build. If it changes, the engine calls the hook for every parent again.
-   * The default is a hash of the program's files.
+   * Identifies this build of the hook. When it changes, Hookloop calls the hook again for all
+   * parents. Defaults to a hash of the program's files.
    */
   buildId?: string;
-  /** How many seconds calls may still run after a stop. The default is 10. */
+  /** How many seconds running calls may continue after stop. Defaults to 10. */
   gracePeriodSeconds?: number;
 }

@@ -1,6 +1,4 @@
-/**
- * The main function of a hook's program: flags, environment variables, signals, a graceful stop.
- */
+/** Runs a hook program: flags, environment variables, signals, and a graceful stop. */
 import { parseArgs } from "node:util";
 import { attach, type AttachOptions, type Intercept } from "./attach.js";
 import { ControllerKind } from "./constants.js";
@@ -36,7 +34,7 @@ const FLAGS = [
 ] as const;
 type Values = Record<(typeof FLAGS)[number], string>;
 
-/** The options of a program that listens, dials in, or does both. */
+/** Options for a program that listens, dials in, or both. */
 interface ProgramOptions {
   readonly server?: ServerOptions;
   readonly attach?: AttachOptions;
@@ -48,11 +46,11 @@ interface Running {
 }
 
 /**
- * Serves hooks until SIGTERM or SIGINT, and lets calls finish within the grace period.
+ * Serves hooks until SIGTERM or SIGINT. Running calls may finish within the grace period.
  *
- * It reads the command line (--help prints the flags) and environment variables. It prints
- * "listening on ADDRESS", and "attached to ADDRESS" when the first session with the gateway is
- * open. An error ends the program with exit code 1.
+ * It reads flags from the command line (--help prints them) and environment variables. It prints
+ * "listening on ADDRESS", and "attached to ADDRESS" when the first session with the gateway opens.
+ * After an error the program exits with code 1.
  */
 export async function serve(...hooks: readonly Hook[]): Promise<void> {
   try {
@@ -86,7 +84,7 @@ async function start(hooks: readonly Hook[], options: ProgramOptions): Promise<R
   return running;
 }
 
-/** Returns the values of all flags. A flag that is not set has the value of its variable. */
+/** Returns a value for each flag. A flag that is not given defaults to its environment variable. */
 function parseFlags(args: string[]): Values {
   const options = Object.fromEntries(FLAGS.map((flag) => [flag, { type: "string" as const }]));
   const { values } = parseArgs({ args, options: { ...options, help: { type: "boolean", short: "h" } } });

@@ -1,4 +1,4 @@
-/** A gRPC server for hooks, for programs that have a main function of their own. */
+/** Runs a gRPC server for hooks, for programs with their own main function. */
 import { Server as GrpcServer, type ServerCredentials } from "@grpc/grpc-js";
 import { callerInterceptors, warnIfUnauthenticated } from "./auth.js";
 import { programHash } from "./build.js";
@@ -13,33 +13,39 @@ import { definition, implementation } from "./service.js";
 import { StreamServer } from "./streamserver.js";
 import type { Trigger } from "./trigger.js";
 
-/** The loopback interface, because without TLS a hook serves plain text. */
+/** A loopback address, because anyone who can reach a server without TLS can call it. */
 export const DEFAULT_LISTEN = "127.0.0.1:9443";
-/** The largest request or response in bytes; the engine has the same limit. */
+/** Limits a request and a response in bytes. The engine uses the same limit. */
 const MAX_MESSAGE = 16 << 20;
 
-/** Options of a server. Without TLS files it serves plain text. */
+/** Configures a Server. Without TLS files it serves plain text. */
 export interface ServerOptions extends Options {
-  /** The address, host:port. Port 0 selects a free port. The default is 127.0.0.1:9443. */
+  /** host:port, where port 0 picks a free port. Defaults to 127.0.0.1:9443. */
   listen?: string;
-  /** PEM file with the server's certificate. The server reloads all PEM files if they change. */
+  /** PEM file with the server's certificate. All PEM files are read again when they change. */
   tlsCert?: string;
   /** PEM file with the certificate's key. */
   tlsKey?: string;
-  /** PEM file with the authorities of client certificates. Other clients cannot connect. */
+  /**
+   * PEM file with certificate authorities. Clients must then present a certificate that one of them
+   * signed.
+   */
   clientCa?: string;
-  /** A common name or alternative name that a client certificate must have. It needs clientCa. */
+  /**
+   * The client certificate must contain this common name or alternative name. It can only be used
+   * with clientCa.
+   */
   clientName?: string;
   /**
-   * File with one token per line. A call must have the header "authorization: Bearer TOKEN" with
-   * one of them. The server reloads the file if it changes.
+   * File with one token on each line. Clients must then send the header "authorization: Bearer
+   * TOKEN". The file is read again when it changes.
    */
   tokenFile?: string;
-  /** The seconds between two checks of the PEM files. The default is 10. */
+  /** How many seconds pass between two checks of the PEM files. Defaults to 10. */
   refreshSeconds?: number;
 }
 
-/** A gRPC server for hooks. */
+/** Serves hooks over gRPC. Call start to listen, and stop to end it. */
 export class Server {
   readonly #server: GrpcServer;
   readonly #health: Health;
@@ -69,7 +75,7 @@ export class Server {
     this.#server.addService(this.#streams.definition, this.#streams.implementation());
   }
 
-  /** Starts to serve, and resolves to the address on which the server listens. */
+  /** Starts to serve. Resolves to the address that the server listens on. */
   async start(): Promise<string> {
     const listen = this.#options.listen ?? DEFAULT_LISTEN;
     const colon = listen.lastIndexOf(":");
@@ -84,7 +90,7 @@ export class Server {
     return address;
   }
 
-  /** Listens on the first host that is available. */
+  /** Listens on the first of these hosts that works. */
   async #bind([host, ...others]: readonly string[], port: string): Promise<string> {
     try {
       return `${host}:${await new Promise<number>((resolve, reject) =>
@@ -99,16 +105,16 @@ export class Server {
   }
 
   /**
-   * Requests syncs from every engine with an open stream, and resolves to the number of parents
-   * that Hookloop will sync. It rejects if all engines refuse, or if no stream is open.
+   * Asks Hookloop to sync parents, over every open stream. Resolves to how many it will sync.
+   * Rejects if every engine refuses, or if no stream is open.
    */
   trigger(trigger: Trigger): Promise<number> {
     return this.#streams.trigger(trigger);
   }
 
   /**
-   * Accepts no new calls, and resolves when all calls have ended. After the grace period, in
-   * seconds, it cancels the remaining calls.
+   * Stops accepting calls, and resolves when the running ones have ended. After the grace period
+   * (seconds), remaining calls are cancelled.
    */
   async stop(gracePeriod = this.#options.gracePeriodSeconds ?? DEFAULT_GRACE_PERIOD): Promise<void> {
     this.#health.shutdown();
