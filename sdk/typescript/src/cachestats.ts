@@ -1,23 +1,23 @@
-/** The size of the SDK's caches. */
+/** Statistics about the SDK's caches. */
 
-/** One cache of the SDK, over all servers and attachments of the process. */
+/** Describes a cache in this process, over all servers and attachments. */
 export interface CacheStats {
   /**
-   * The cache. "sessions" has the objects and the last responses of sessions, "objects" has parsed
-   * objects.
+   * The cache's name. "sessions" holds the objects and last responses that stream sessions
+   * remember; "objects" holds parsed objects.
    */
   readonly cache: "sessions" | "objects";
-  /** The approximate memory now, of "objects" at most. */
+  /** An estimate of the memory in use. For "objects" it is an upper limit. */
   readonly bytes: number;
-  /** The number of parents, or at most of objects. */
+  /** How many parents the cache knows. For "objects": how many objects, at most. */
   readonly entries: number;
-  /** The number of lookups that found an entry, since the start of the process. */
+  /** How many lookups found an entry since the process started. */
   readonly hits: number;
-  /** The number of lookups that did not. */
+  /** How many lookups did not. */
   readonly misses: number;
 }
 
-/** Meters one kind of cache. */
+/** Adds up the caches of one kind. */
 export class CacheMeter {
   bytes = 0;
   entries = 0;
@@ -40,13 +40,13 @@ export class CacheMeter {
   }
 }
 
-/** The meter of the sessions of the process. */
+/** Covers all sessions in the process. */
 export const sessionCaches = new CacheMeter();
 
-/** The meter of the parsed objects of the process. */
+/** Covers all parsed objects in the process. */
 export const objectCache = new CacheMeter();
 
-/** Returns the present state of each cache. */
+/** Returns statistics about each cache as of now. */
 export function allCacheStats(): CacheStats[] {
   return [{ cache: "sessions", ...sessionCaches }, { cache: "objects", ...objectCache }];
 }

@@ -1,9 +1,9 @@
-/** Errors that a hook's function throws, and errors that it can get. */
+/** Errors that a hook's function throws, or that it should expect. */
 
 /**
- * Rejects the parent in its present state. Hookloop shows the reason (one word in CamelCase) and
- * the message on the parent, and calls the hook again after a change. Hookloop retries all other
- * errors with backoff.
+ * Tells Hookloop to wait until something changes. Throw it if the hook cannot do anything for the
+ * parent as it is now. The parent shows the message and the reason, which should be one CamelCase
+ * word. Hookloop retries all other errors with backoff.
  */
 export class Reject extends Error {
   override name = "Reject";
@@ -12,7 +12,7 @@ export class Reject extends Error {
   }
 }
 
-/** Requests the same call again after a number of seconds, without backoff. */
+/** Tells Hookloop to call the hook again after so many seconds, without backoff. */
 export class RetryAfter extends Error {
   override name = "RetryAfter";
   constructor(readonly seconds: number, message: string) {
@@ -23,27 +23,30 @@ export class RetryAfter extends Error {
   }
 }
 
-/** The engine could not read related objects, so it is unknown which ones exist. */
+/**
+ * Is thrown if Hookloop could not read a group of related objects. Do not take it for an empty
+ * group.
+ */
 export class RelatedUnknown extends Error {
   override name = "RelatedUnknown";
 }
 
-/** The API server does not serve the resource of related objects. */
+/** Is thrown if the API server does not serve the resource of a related group. */
 export class NotServed extends RelatedUnknown {
   override name = "NotServed";
 }
 
-/** A hook's function returned an invalid response. The message has the item and the expectation. */
+/** Is thrown for an invalid response. The message names the item and what was expected. */
 export class InvalidResponse extends Error {
   override name = "InvalidResponse";
 }
 
-/** A request of the engine cannot be decoded. */
+/** Is thrown for a request that cannot be decoded. */
 export class InvalidRequest extends Error {
   override name = "InvalidRequest";
 }
 
-/** The server does not have the hook that a request names. */
+/** Is thrown if a request names a hook that this server does not have. */
 export class NotFound extends Error {
   override name = "NotFound";
 }

@@ -1,9 +1,9 @@
 /**
- * JSON without loss of digits: an integer that a number cannot hold exactly becomes a bigint, and
- * is written back unchanged.
+ * Reads and writes JSON and keeps every digit: an integer that a number cannot hold exactly becomes
+ * a bigint, and is written back unchanged.
  *
- * JSON.parse and JSON.stringify do the work. A large integer passes through them as a string with a
- * prefix, which is random in each process, so that no other string has it.
+ * Large integers pass through JSON.parse and JSON.stringify as strings with a prefix. The prefix is
+ * random in each process, so that no other string starts with it.
  */
 import { randomUUID } from "node:crypto";
 
@@ -23,8 +23,8 @@ export function parse(text: string): unknown {
 }
 
 /**
- * Returns the text with large integers replaced by strings. It skips strings by hand, because a
- * regular expression for a string uses stack space for each character.
+ * Replaces large integers by strings. It skips strings by hand, because a regular expression would
+ * use stack space for each character.
  */
 function marked(text: string): string {
   const parts: string[] = [];
@@ -43,7 +43,8 @@ function mark(number: string): string {
 }
 
 /**
- * Returns the end of the string that begins at an index. An unterminated string ends with the text.
+ * Returns where the string that starts at an index ends. If it is not terminated, this is the end
+ * of the text.
  */
 function endOfString(text: string, begin: number): number {
   for (let quote = begin; ; ) {
@@ -62,8 +63,8 @@ function endOfString(text: string, begin: number): number {
 }
 
 /**
- * Returns a value as JSON. Throws TypeError if it has a NaN or an infinite number, or is not a JSON
- * value.
+ * Returns a value as JSON. Throws TypeError for NaN, infinite numbers, and anything that JSON
+ * cannot express.
  */
 export function stringify(value: unknown): string {
   let big = false;

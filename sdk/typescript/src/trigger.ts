@@ -1,4 +1,4 @@
-/** Triggers: requests for syncs after a change that Hookloop does not watch. */
+/** Asks Hookloop to sync parents after a change that it does not watch. */
 import { create } from "@bufbuild/protobuf";
 import { status as Code } from "@grpc/grpc-js";
 import type { ControllerKind } from "./constants.js";
@@ -6,29 +6,30 @@ import {
   type Trigger as TriggerMessage, type TriggerResult, TriggerSchema,
 } from "./gen/hookloop/stream/v1/stream_pb.js";
 
-/** The name of a parent. A cluster-scoped parent has no namespace. */
+/** Identifies a parent. Leave namespace out if the parent is cluster-scoped. */
 export interface ParentName {
   namespace?: string;
   name: string;
 }
 
 /**
- * Selects the parents to sync. An empty trigger selects all parents of all controllers of the hook.
+ * Selects parents to sync. An empty trigger selects all parents of all controllers that use the
+ * hook.
  */
 export interface Trigger {
-  /** The controller's name. If it is empty, all controllers that the hook serves. */
+  /** Restricts the trigger to one controller. */
   controllerName?: string;
-  /** The controller's kind. If it is empty, all kinds. */
+  /** Restricts the trigger to one kind of controller. */
   controllerKind?: ControllerKind;
-  /** The parents by name. If the list is empty, labelSelector selects them. */
+  /** Selects parents by name. If the list is empty, labelSelector selects them. */
   parents?: readonly ParentName[];
-  /** A label selector in kubectl's syntax. If it is empty, all parents. */
+  /** Selects parents in kubectl's syntax. If it is empty, all parents are selected. */
   labelSelector?: string;
-  /** A short reason for the log and for the traces of the syncs, at most 256 bytes. */
+  /** Is shown in the log and in traces. It has at most 256 bytes. */
   reason?: string;
 }
 
-/** The engine has refused a trigger, or did not answer it. The code is a gRPC status code. */
+/** Is thrown if the engine refused a trigger or did not answer. The code is a gRPC status code. */
 export class TriggerError extends Error {
   override name = "TriggerError";
   constructor(readonly code: number, message: string) {
@@ -46,7 +47,7 @@ export function triggerMessage(
   });
 }
 
-/** The triggers of one stream that have no answer yet. */
+/** Keeps the triggers of one stream until they are answered. */
 export class Triggers {
   readonly #waiting = new Map<bigint, { resolve: (parents: number) => void; reject: (error: TriggerError) => void }>();
   #lastId = 0n;
