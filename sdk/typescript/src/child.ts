@@ -1,26 +1,32 @@
-/** Desired objects with what Hookloop needs to know beside the objects themselves. */
+/** Adds dependencies and readiness to desired objects. */
 import type { Desired } from "./objects.js";
 
-/** Another desired object that must exist, and be ready, before an object is created. */
+/** Refers to a desired object that must exist and be ready first. */
 export interface Dependency {
   apiVersion: string;
   kind: string;
   name: string;
-  /** The type of a status condition that must be True. If it is empty, the object must exist. */
+  /**
+   * A condition type that must be True in the object's status. If it is empty, the object only has
+   * to exist.
+   */
   condition?: string;
-  /** The namespace. If it is empty, the parent's namespace. */
+  /** If it is empty, the parent's namespace is used. */
   namespace?: string;
 }
 
-/** Options of a desired object. */
+/** What Hookloop should know about a desired object. */
 export interface ChildOptions {
-  /** Reports whether the observed object is ready. It replaces the conditions of dependencies. */
+  /**
+   * Tells Hookloop whether this object is ready. If it is missing, Hookloop looks at the conditions
+   * that dependencies name.
+   */
   ready?: boolean | null;
-  /** Hookloop creates the object after these, and deletes it before them. */
+  /** Objects that Hookloop creates before this one and deletes after it. */
   dependsOn?: readonly Dependency[] | null;
 }
 
-/** A desired object with its options. Function child returns one. */
+/** A desired object with options. Use function child to make one. */
 export class Child {
   readonly ready: unknown;
   readonly dependsOn: unknown;
@@ -31,12 +37,12 @@ export class Child {
 }
 
 /**
- * Returns an entry of SyncResponse.children or DecorateResponse.attachments:
+ * Adds options to a desired object. Put the result into children, attachments or outputs:
  *
  *     child({ apiVersion: "v1", kind: "Service", metadata, spec }, { dependsOn: [page] })
  *
- * The compiler checks the fields of an object if its apiVersion and kind are literals of a known
- * kind (KubernetesKinds).
+ * If apiVersion and kind are literals of a known kind (see KubernetesKinds), the compiler checks
+ * the object's fields.
  */
 export function child<ApiVersion extends string, Kind extends string>(
   object: Desired<ApiVersion, Kind>, options: ChildOptions = {},
@@ -44,7 +50,7 @@ export function child<ApiVersion extends string, Kind extends string>(
   return new Child(object, options);
 }
 
-/** Returns a reference to another desired object: dependency("v1", "ConfigMap", "pages"). */
+/** Refers to another desired object: dependency("v1", "ConfigMap", "pages"). */
 export function dependency(apiVersion: string, kind: string, name: string, condition = "", namespace = ""): Dependency {
   return { apiVersion, kind, name, condition, namespace };
 }

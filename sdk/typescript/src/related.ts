@@ -1,13 +1,14 @@
-/** Requirements: related objects that a response requests without a customize function. */
+/** Helps a hook to require related objects without a customize function. */
 import type { CommonDetails, RelatedRule, SyncRequest } from "./hooks.js";
 import type { Group, ObjectOfResource } from "./objects.js";
 
 /**
- * Adds a named rule to a response's requirements and returns the objects that it selects, by name.
+ * Requires related objects, and returns them by name. The rule is added to the response's
+ * requirements and must have a name.
  *
- * It returns undefined if the request does not have the objects yet. In this case return the
- * response as it is: Hookloop writes nothing and calls the hook again with the objects.
- * It throws RelatedUnknown if the objects are unknown.
+ * If the result is undefined, Hookloop has not read the objects yet. Return the response then:
+ * Hookloop writes nothing, reads the objects, and calls the hook again. Throws RelatedUnknown if
+ * Hookloop could not read the objects.
  */
 export function requireRelated<ApiVersion extends string, Resource extends string>(
   request: Pick<SyncRequest<unknown>, "related">, response: CommonDetails,

@@ -1,16 +1,16 @@
 /**
- * Calls a hook's function as the engine does, without an engine, a cluster or a server:
+ * Calls a hook's function as the engine does, without an engine, a server or a cluster:
  *
  *     const response = await call(sync, "website.yaml", { children: ["Deployment.apps/v1"] });
  *
- * The file's first document is the parent; the others are its observed children. The request and
- * the response pass through the contract's messages. The response must satisfy the checks of a
- * server, and the engine's rules that depend only on the parent and the declared kinds
- * (validate.ts).
+ * The first document in the file is the parent; the others are its observed children. Request and
+ * response pass through protobuf messages, as in a server. The response is then checked by the
+ * engine's rules, so that a test finds what the engine would reject. Rules that need a cluster,
+ * such as whether the API server knows a kind, are not checked.
  *
- * Declare a kind of children as "Deployment.apps/v1", and a cluster-scoped one as
- * "Namespace.v1:Cluster". A parent without a namespace counts as cluster-scoped: each of its
- * children needs a namespace, unless its kind is declared as cluster-scoped.
+ * Write a kind of children as "Deployment.apps/v1", or as "Namespace.v1:Cluster" if it is
+ * cluster-scoped. A parent without a namespace is taken for cluster-scoped: children must then name
+ * a namespace, unless their kind is declared as cluster-scoped.
  *
  * @packageDocumentation
  */
@@ -33,31 +33,31 @@ import { key } from "./request.js";
 import { decodeRules } from "./rules.js";
 import { CONTROLLER_NAME, declaredKinds, nameOf, validate } from "./validate.js";
 
-/** The path of a YAML or JSON file, or the objects themselves. */
+/** A list of objects, or the path of a YAML or JSON file. */
 export type Objects = string | readonly object[];
 
-/** The rest of a request. */
+/** What else a request contains. */
 export interface RequestOptions {
   /**
-   * The kinds that the controller declares ("Pod.v1"), in addition to those of the observed
-   * children. The response must not have other kinds.
+   * Kinds ("Pod.v1") that the controller declares and that have no observed child here. The
+   * response may contain only declared kinds.
    */
   children?: readonly string[];
-  /** Related objects by the name of their rules or by resource ("configmaps.v1"). */
+  /** Related objects by the name of their rule, or by resource ("configmaps.v1"). */
   related?: Readonly<Record<string, readonly object[]>>;
-  /** Reports whether the parent is being deleted. */
+  /** Whether the parent is being finalized. */
   finalizing?: boolean;
 }
 
-/** The rest of a request of a map hook. */
+/** What else a request to a map hook contains. */
 export interface MapRequestOptions extends Pick<RequestOptions, "related"> {
-  /** The kinds of outputs that the controller declares, as RequestOptions.children. */
+  /** Kinds that the controller declares for outputs, as RequestOptions.children. */
   outputs?: readonly string[];
 }
 
-/** The rest of a request of a tombstone function. */
+/** What else a request to a tombstone function contains. */
 export interface TombstoneRequestOptions extends MapRequestOptions {
-  /** The key of the input that is gone. */
+  /** Identifies the input that is gone. */
   mapKey?: string;
 }
 
@@ -68,16 +68,16 @@ export interface DesiredChild {
   dependsOn: Dependency[];
 }
 
-/** A response to sync or finalize as the engine decodes it. */
+/** A response to sync or finalize, as the engine decodes it. */
 export type CheckedSyncResponse = SyncResponse & { children: Unstructured[]; desired: DesiredChild[] };
 
-/** A response of a decorator's function as the engine decodes it. */
+/** A decorator's response, as the engine decodes it. */
 export type CheckedDecorateResponse = DecorateResponse & { attachments: Unstructured[]; desired: DesiredChild[] };
 
-/** A response of a map hook's function as the engine decodes it. */
+/** A map hook's response, as the engine decodes it. */
 export type CheckedMapResponse = MapResponse & { outputs: Unstructured[]; desired: DesiredChild[] };
 
-/** A response of a tombstone function as the engine decodes it. */
+/** A tombstone function's response, as the engine decodes it. */
 export type CheckedTombstoneResponse = TombstoneResponse & { outputs: Unstructured[] };
 
 const CONTROLLER = {
@@ -85,8 +85,8 @@ const CONTROLLER = {
 };
 
 /**
- * Calls a composite hook's function, and resolves to its response. Rejects if the response is
- * invalid.
+ * Calls a composite's sync or finalize function. The objects are the parent, then its observed
+ * children. Resolves to the response, and rejects if the engine would reject it.
  */
 export async function call<Parent>(
   fn: SyncFunction<Parent>, objects: Objects, options: RequestOptions = {},
@@ -94,9 +94,7 @@ export async function call<Parent>(
   return (await callShape(SHAPES.composite, syncOrFinalize(options), fn, objects, options)) as CheckedSyncResponse;
 }
 
-/**
- * Calls a decorator hook's function. The objects are the object to decorate, then its attachments.
- */
+/** Calls a decorator's function. The objects are the object to decorate, then its attachments. */
 export async function decorate<Parent>(
   fn: DecorateFunction<Parent>, objects: Objects, options: RequestOptions = {},
 ): Promise<CheckedDecorateResponse> {
@@ -127,7 +125,7 @@ export async function finalizeInput<Parent, Input>(
 
 /**
  * Calls a map hook's tombstone function. The objects are the parent, then the outputs of the input
- * that is gone. The outputs in the result are those to keep.
+ * that is gone. The result lists the outputs to keep.
  */
 export async function tombstone<Parent>(
   fn: TombstoneFunction<Parent>, objects: Objects, { outputs, ...options }: TombstoneRequestOptions = {},
@@ -136,9 +134,7 @@ export async function tombstone<Parent>(
   return (await callShape(SHAPES.map, "tombstone", fn, objects, rest)) as CheckedTombstoneResponse;
 }
 
-/**
- * Calls a customize function with the first object as parent. Rejects if the response is invalid.
- */
+/** Calls a customize function for the first object. Rejects if the response is invalid. */
 export async function customize<Parent>(fn: CustomizeFunction<Parent>, objects: Objects): Promise<CustomizeResponse> {
   const shape = SHAPES.composite;
   const [parent] = await load(objects);
@@ -152,7 +148,7 @@ export async function customize<Parent>(fn: CustomizeFunction<Parent>, objects: 
 
 const RECORDING_FORMAT = "hookloop.dev/recording/v1";
 
-/** A group of a recording. */
+/** A recorded group. */
 interface RecordedGroup {
   apiVersion: string;
   kind: string;
@@ -163,7 +159,7 @@ interface RecordedGroup {
 
 type RecordedObjects = Record<string, Record<string, KubernetesObject>>;
 
-/** The used part of a recording. */
+/** The fields of a recording that replay needs. */
 interface Recording {
   format: string;
   kind: string;
@@ -174,9 +170,9 @@ interface Recording {
 }
 
 /**
- * Calls a function with the question of a recording of "hookloop serve --record-dir", and resolves
- * to its response, as call does. The function is that of the recorded kind and operation. Rejects
- * if the response is invalid, or if the file is no recording of this version.
+ * Calls a function with a request that "hookloop serve --record-dir" recorded. Pass the function
+ * for the recorded kind and operation. Resolves to the response, as call does. Rejects if the
+ * engine would reject the response, or if the file is not a recording of this version.
  */
 export async function replay(fn: unknown, file: string): Promise<CheckedReplay> {
   const { kind, operation, children, related, question } = await readRecording(file);
@@ -199,7 +195,7 @@ export async function replay(fn: unknown, file: string): Promise<CheckedReplay> 
   return (await callShape(shape, operation as Operation, fn, objects, options)) as CheckedReplay;
 }
 
-/** A response to the question of a recording as the engine decodes it. */
+/** A response to a recorded request, as the engine decodes it. */
 export type CheckedReplay = Record<string, unknown> & { desired: DesiredChild[] };
 
 function recordedRelated(question: Recording["question"], group: RecordedGroup): [string, object[]] {
@@ -221,7 +217,7 @@ async function readRecording(file: string): Promise<Recording> {
   return recording as Recording;
 }
 
-/** Resolves to the objects of a YAML or JSON file, or of a list. It needs at least one object. */
+/** Reads objects from a YAML or JSON file, or from a list. There must be at least one. */
 export async function load(objects: Objects): Promise<KubernetesObject[]> {
   const loaded = typeof objects === "string" ? await read(objects) : objects;
   if (loaded.length === 0) {
@@ -290,7 +286,7 @@ function inputOf(objects: Objects, input: KubernetesObject | undefined): Observe
 }
 
 /**
- * Returns observed objects by kind, with a group for each declared kind. Adds their kinds to
+ * Groups observed objects by kind, with a group for each declared kind. It adds their kinds to
  * declared.
  */
 function groupsOf(declared: Map<string, boolean>, objects: readonly KubernetesObject[]): Map<string, ObservedObject[]> {
@@ -303,7 +299,7 @@ function groupsOf(declared: Map<string, boolean>, objects: readonly KubernetesOb
   return groups;
 }
 
-/** Returns the map key of an input: Kind.group/namespace/name. */
+/** Returns an input's map key: Kind.group/namespace/name. */
 function mapKeyOf({ apiVersion, kind, namespace, name }: ObservedObject): string {
   const [group, version] = apiVersion.split("/");
   return [version === undefined ? kind : `${kind}.${group}`, namespace, name].filter(Boolean).join("/");
