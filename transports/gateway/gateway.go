@@ -1,12 +1,13 @@
-// Package gateway implements GatewayService of package hookloop.stream.v1: hooks dial in from a
-// laptop, from another cluster or from behind NAT. Controllers refer to a worker by name; the hooks
-// that serve the worker answer for their parents. An intercept takes some parents of a running
-// controller from its hook while its stream is open.
+// Package gateway lets hooks dial in: from a laptop, from another cluster, or from behind NAT. It
+// implements GatewayService of package hookloop.stream.v1.
 //
-// Package auth authenticates and authorizes callers. Questions come from the pipeline. Messages
-// come from hooks, which are not trusted; package stream carries them. A Gateway is safe for
-// concurrent use. Tests dial in over streams in memory; test/integration covers TLS and the real
-// control plane.
+// A controller refers to a worker by name, and each hook that dials in as this worker can answer
+// for the controller's parents. An intercept dials in for some parents of a running controller, and
+// answers for them in place of the controller's own hook until its stream ends.
+//
+// Create a [Gateway] with [New], add it to an engine with [Gateway.Openers], and serve it with a
+// [Server], which package auth protects: hooks are not trusted, and neither are their messages. A
+// Gateway is safe for concurrent use.
 package gateway
 
 import (
@@ -29,24 +30,25 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// group is the API group of the resources in authorization checks.
+// group is the API group in authorization checks.
 const group = "metacontroller.k8s.io"
 
 const (
-	// maxSessions bounds the sessions of one worker, and the intercepts of one controller.
+	// maxSessions limits the sessions of a worker, and the intercepts of a controller.
 	maxSessions = 64
-	// maxStreams bounds the open streams of all callers, maxStreamsPerUser those of one caller.
+	// maxStreams limits the open streams of all callers together, and maxStreamsPerUser the streams
+	// of each caller.
 	maxStreams        = 512
 	maxStreamsPerUser = 128
-	// maxName is the maximum length of an object's name.
+	// maxName is how long an object's name may be.
 	maxName = 253
-	// attachTimeout bounds the wait for the first message of a hook, and maxAttachBytes its size: a
-	// few names and a selector.
+	// attachTimeout limits how long a hook may take to send the first message. maxAttachBytes
+	// limits this message, which contains only a few names and a selector.
 	attachTimeout  = 10 * time.Second
 	maxAttachBytes = 16 << 10
 )
 
-// Guard authenticates and authorizes callers (package auth).
+// Guard authenticates and authorizes callers. Package auth implements it.
 type Guard interface {
 	Authenticate(ctx context.Context) (*auth.Caller, error)
 	Allow(ctx context.Context, caller *auth.Caller, right auth.Right) error
@@ -54,19 +56,19 @@ type Guard interface {
 	Recheck(ctx context.Context, caller *auth.Caller, rights ...auth.Right) (context.Context, context.CancelFunc)
 }
 
-// Config configures a Gateway.
+// Config configures a [Gateway].
 type Config struct {
 	Guard Guard
-	// Build is the engine's build, which hooks receive.
+	// Build identifies the engine's build. It is sent to hooks.
 	Build string
 	Clock clock.WithDelayedExecution
 	// Metrics may be nil.
 	Metrics *stream.Metrics
-	// Memory is the budget of the process; nil means no limit.
+	// Memory is the budget for the whole process. If it is nil, memory is not limited.
 	Memory *budget.Budget
 }
 
-// Gateway holds the workers, the controllers that refer to them, and the intercepts.
+// Gateway knows which workers and intercepts are attached, and which controllers refer to them.
 type Gateway struct {
 	streamv1.UnimplementedGatewayServiceServer
 	settings Config
@@ -86,22 +88,22 @@ type Gateway struct {
 // controller identifies a controller.
 type controller struct{ kind, name string }
 
-// worker is a group of hooks that answer under one name.
+// worker groups the hooks that dialed in under the same name.
 type worker struct {
 	name  string
 	pool  *stream.Pool
-	users map[controller]int // hooks that refer to the worker, by controller
+	users map[controller]int // how many hooks of each controller refer to the worker
 	size  int                // number of sessions
 }
 
-// running is a controller with open hooks.
+// running is a controller that has opened at least one hook.
 type running struct {
 	trigger  hook.TriggerFunc
 	observer hook.Observer // may be nil
 	hooks    int
 }
 
-// New returns a Gateway without workers.
+// New returns a Gateway to which no hook is attached.
 func New(s Config) *Gateway {
 	return &Gateway{
 		settings:    s,
@@ -115,7 +117,8 @@ func New(s Config) *Gateway {
 	}
 }
 
-// worker returns a worker; it creates a missing one. The caller must hold the lock.
+// worker returns the worker with this name, and creates it if necessary. The caller must hold the
+// lock.
 func (g *Gateway) worker(name string) *worker {
 	w := g.workers[name]
 	if w == nil {
@@ -129,14 +132,15 @@ func (g *Gateway) worker(name string) *worker {
 	return w
 }
 
-// drop removes a worker without users and sessions. The caller must hold the lock.
+// drop removes a worker that no controller uses and that has no sessions. The caller must hold the
+// lock.
 func (g *Gateway) drop(w *worker) {
 	if len(w.users) == 0 && w.size == 0 {
 		delete(g.workers, w.name)
 	}
 }
 
-// Attach serves one stream of a hook until it ends.
+// Attach handles a hook's stream until it ends.
 func (g *Gateway) Attach(raw grpc.BidiStreamingServer[streamv1.HookMessage, streamv1.EngineMessage]) error {
 	conn := stream.Reserve(raw, g.settings.Memory.Share(budget.Decoding))
 	ctx := raw.Context()
@@ -170,8 +174,8 @@ func (g *Gateway) Attach(raw grpc.BidiStreamingServer[streamv1.HookMessage, stre
 	return g.serveWorker(guarded, conn, attach, caller.Name)
 }
 
-// allow checks that a caller has the right that its call needs. receive returns the right from the
-// call's first message.
+// allow checks whether the caller may do what its first message asks for. receive reads this
+// message and returns the right that it requires.
 func (g *Gateway) allow(
 	ctx context.Context, caller *auth.Caller, receive func(context.Context) (auth.Right, error),
 ) (auth.Right, error) {
@@ -191,7 +195,7 @@ func (g *Gateway) allow(
 	return right, err
 }
 
-// addStream counts a stream. It returns an error if the limit is reached.
+// addStream counts a new stream, or returns an error if there are too many.
 func (g *Gateway) addStream(user string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -218,7 +222,7 @@ func (g *Gateway) removeStream(user string) {
 	}
 }
 
-// receiveAttach reads the first message, which must be attach.
+// receiveAttach reads the first message. It returns an error if this is not an attach message.
 func (g *Gateway) receiveAttach(ctx context.Context, conn *stream.ReservingConn) (*streamv1.Attach, error) {
 	var first *streamv1.HookMessage
 	if err := g.await(ctx, "attach message", func() (err error) {
@@ -234,8 +238,8 @@ func (g *Gateway) receiveAttach(ctx context.Context, conn *stream.ReservingConn)
 	return attach, nil
 }
 
-// await runs a function that receives the first message of a call, until a timeout. The function
-// ends with the call at the latest.
+// await waits for the first message of a call, but not longer than the timeout. The function ends
+// no later than the call.
 func (g *Gateway) await(ctx context.Context, what string, receive func() error) error {
 	received := make(chan error, 1)
 	go func() { received <- receive() }()
@@ -251,7 +255,7 @@ func (g *Gateway) await(ctx context.Context, what string, receive func() error) 
 	}
 }
 
-// rightFor returns the right that an attach message requires. The error names the invalid field.
+// rightFor returns the right that an attach message requires. An error names the invalid field.
 func rightFor(attach *streamv1.Attach) (auth.Right, error) {
 	i := attach.GetIntercept()
 	switch {
@@ -283,7 +287,7 @@ func serveRight(worker string) auth.Right {
 	return auth.Right{Verb: "serve", Group: group, Resource: "hookworkers", Name: worker}
 }
 
-// serveWorker serves a worker on a stream.
+// serveWorker handles a stream that attaches to a worker.
 func (g *Gateway) serveWorker(ctx context.Context, conn stream.Conn, attach *streamv1.Attach, user string) error {
 	o := owner{target: attach.GetWorker(), user: user}
 	g.takeOver(ctx, sessionKey{o, attach.GetSessionId()})
@@ -308,8 +312,8 @@ func (g *Gateway) serveWorker(ctx context.Context, conn stream.Conn, attach *str
 	return streamStatus(err)
 }
 
-// reserveSession returns a worker and counts a new session of it. It returns an error if the worker
-// is full.
+// reserveSession returns the worker after counting a new session, or an error if the worker has too
+// many.
 func (g *Gateway) reserveSession(name string) (*worker, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -321,7 +325,7 @@ func (g *Gateway) reserveSession(name string) (*worker, error) {
 	return w, nil
 }
 
-// streamStatus returns the status for the hook. It is OK if the hook drained its session.
+// streamStatus returns the status to send to the hook. It is OK if the hook drained its session.
 func streamStatus(err error) error {
 	if errors.Is(err, stream.ErrDrained) {
 		return nil
@@ -329,7 +333,8 @@ func streamStatus(err error) error {
 	return err
 }
 
-// buildChanged resyncs the parents of a worker's controllers, because its build has changed.
+// buildChanged syncs all parents of the controllers that use a worker, because another build now
+// answers.
 func (g *Gateway) buildChanged(worker string) {
 	for _, c := range g.users(worker, controller{}) {
 		g.resync(c, hook.Trigger{Reason: "worker " + worker + " has a new build"})

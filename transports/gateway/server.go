@@ -25,7 +25,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// DefaultAudience is the default audience of tokens.
+// DefaultAudience is the audience that tokens must be issued for, unless configured otherwise.
 const DefaultAudience = auth.DefaultAudience
 
 const (
@@ -33,7 +33,7 @@ const (
 	gatewayBurst = 100
 )
 
-// ServerConfig configures a Server.
+// ServerConfig configures a [Server].
 type ServerConfig struct {
 	Address, TLSCert, TLSKey, ClientCA, Audience, Build string
 	Rest                                                *rest.Config
@@ -44,7 +44,7 @@ type ServerConfig struct {
 	CountCache                                          func(cache string, entries func() int)
 }
 
-// Server serves a Gateway.
+// Server serves a [Gateway] over gRPC with TLS.
 type Server struct {
 	*Gateway
 	server interface {
@@ -54,7 +54,7 @@ type Server struct {
 	address string
 }
 
-// NewServer makes a server that does not listen yet.
+// NewServer returns a server. Call [Server.ServeWhile] to listen.
 func NewServer(s ServerConfig) (*Server, error) {
 	var clients [3]*kubernetes.Clientset
 	for i := range clients {
@@ -98,8 +98,8 @@ func NewServer(s ServerConfig) (*Server, error) {
 	return &Server{Gateway: g, server: server, address: s.Address}, nil
 }
 
-// ServeWhile listens on the address and serves while work runs. It returns when both have ended:
-// a gateway that fails ends the context of the work, and the end of the work stops the gateway.
+// ServeWhile listens and serves while work runs, and returns when both have ended. If the gateway
+// fails, the context of work ends; when work returns, the gateway stops.
 func (s *Server) ServeWhile(ctx context.Context, work func(context.Context) error) error {
 	socket, err := new(net.ListenConfig).Listen(ctx, "tcp", s.address)
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Server) ServeWhile(ctx context.Context, work func(context.Context) erro
 	return s.serve(ctx, socket, work)
 }
 
-// serve serves on socket while work runs.
+// serve serves on a socket while work runs.
 func (s *Server) serve(ctx context.Context, socket net.Listener, work func(context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -125,7 +125,8 @@ func (s *Server) serve(ctx context.Context, socket net.Listener, work func(conte
 	return group.Wait()
 }
 
-// SubscribeLimited is Subscribe with a limit of 10 triggers a second.
+// SubscribeLimited does what [Gateway.Subscribe] does, but passes on no more than 10 triggers a
+// second.
 func (s *Server) SubscribeLimited(kind, name, worker string, f hook.TriggerFunc) (cancel func()) {
 	limit := rate.NewLimiter(10, 50)
 	return s.Subscribe(kind, name, worker, func(t hook.Trigger) (int, error) {
