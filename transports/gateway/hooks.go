@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Open makes a hook that the sessions of a worker answer. named is the hook's name among those of
-// the worker, or empty for the only one.
+// Open makes a hook that asks the sessions of a worker. If the worker serves several hooks, named
+// selects one of them; otherwise it is empty.
 func (g *Gateway) Open(s hook.Config, name, named string, timeout time.Duration) *hook.Opened {
 	g.mu.Lock()
 	w := g.worker(name)
@@ -51,8 +51,8 @@ func (g *Gateway) Open(s hook.Config, name, named string, timeout time.Duration)
 	}
 }
 
-// Openers wraps openers, so that intercepts apply to their hooks and hooks can trigger their
-// controllers.
+// Openers wraps the given openers, so that intercepts can replace the hooks they open, and hooks
+// can trigger their controllers.
 func (g *Gateway) Openers(openers hook.Openers) hook.Openers {
 	wrapped := make(hook.Openers, len(openers))
 	for field, open := range openers {
@@ -67,7 +67,7 @@ func (g *Gateway) Openers(openers hook.Openers) hook.Openers {
 	return wrapped
 }
 
-// track registers a controller while one of its hooks is open.
+// track keeps a controller registered while at least one of its hooks is open.
 func (g *Gateway) track(s hook.Config, opened *hook.Opened) *hook.Opened {
 	c := controller{s.ControllerKind, s.ControllerName}
 	defer g.notifyObserver(c)
@@ -114,7 +114,8 @@ func named(controller string) string {
 	return " under the name " + printable.Excerpt([]byte(controller))
 }
 
-// users returns the controllers that refer to a worker, filtered by kind and name if these are set.
+// users returns the controllers that refer to a worker. If kind or name is set, only matching
+// controllers are returned.
 func (g *Gateway) users(name string, wanted controller) []controller {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -131,8 +132,8 @@ func (g *Gateway) users(name string, wanted controller) []controller {
 	return out
 }
 
-// triggerOf returns the controller's current trigger function. It is nil if the controller does not
-// run or accepts no triggers. A restarted controller has another function.
+// triggerOf returns the function that triggers a controller now, or nil if the controller is not
+// running or accepts no triggers. The function changes when the controller restarts.
 func (g *Gateway) triggerOf(c controller) hook.TriggerFunc {
 	g.mu.Lock()
 	defer g.mu.Unlock()

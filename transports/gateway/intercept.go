@@ -16,14 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// claim selects parents of a controller by namespace, name and labels. Empty fields match
+// claim selects parents of a controller by namespace, name and labels. An empty field matches
 // everything.
 type claim struct {
 	controller                controller
 	namespace, name, selector string
 }
 
-// intercept is a session that answers for some parents of a controller.
+// intercept is a session that answers for some of a controller's parents.
 type intercept struct {
 	claim
 	labels  labels.Selector
@@ -32,7 +32,7 @@ type intercept struct {
 	user    string
 
 	mu sync.Mutex // guards the fields below
-	// the parents of its last questions, at most MaxParents, and their labels
+	// parents of its last questions with their labels, at most MaxParents
 	answered map[hook.ParentName]labels.Set
 }
 
@@ -57,7 +57,7 @@ func (g *Gateway) interceptFor(c controller, q *hook.Question) *intercept {
 	return found
 }
 
-// record updates the set of parents that the intercept answers for.
+// record notes whether the intercept answers for the parent of a question.
 func (i *intercept) record(q *hook.Question, matched bool) {
 	name := hook.ParentName{Namespace: q.Parent.Namespace(), Name: q.Parent.Name()}
 	i.mu.Lock()
@@ -68,15 +68,15 @@ func (i *intercept) record(q *hook.Question, matched bool) {
 	}
 }
 
-// parentsAnswered returns the number of parents that the intercept answers for, at most
-// stream.MaxParents.
+// parentsAnswered returns for how many parents the intercept answers, up to stream.MaxParents.
 func (i *intercept) parentsAnswered() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return len(i.answered)
 }
 
-// InterceptedParents returns the number of parents that are remembered as answered by intercepts.
+// InterceptedParents returns how many parents are remembered because an intercept answered for
+// them.
 func (g *Gateway) InterceptedParents() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -89,8 +89,8 @@ func (g *Gateway) InterceptedParents() int {
 	return n
 }
 
-// ask sends a question to the session. If the session is lost, the controller's own hook answers
-// immediately.
+// ask sends a question to the session. If the session is lost, the controller's own hook answers at
+// once.
 func (i *intercept) ask(ctx context.Context, q *hook.Question, op hook.Op, own *hook.Opened) (*hook.Answer, error) {
 	timeout := cmp.Or(own.Timeout, endpoint.DefaultTimeout)
 	as := "intercept of " + i.user
@@ -108,7 +108,7 @@ func (i *intercept) ask(ctx context.Context, q *hook.Question, op hook.Op, own *
 	return answer, err
 }
 
-// restrict limits a trigger to the parents that the intercept answers for.
+// restrict limits a trigger to parents for which the intercept answers.
 func (i *intercept) restrict(req hook.Trigger) hook.Trigger {
 	named := make(map[hook.ParentName]bool, len(req.Parents))
 	for _, p := range req.Parents {
@@ -126,8 +126,8 @@ func (i *intercept) restrict(req hook.Trigger) hook.Trigger {
 	return req
 }
 
-// triggerWithin returns the trigger function of an intercept. It is limited to the parents that the
-// intercept answers for.
+// triggerWithin returns a function that triggers the controller, but only for parents for which the
+// intercept answers.
 func (g *Gateway) triggerWithin(i *intercept) func(*streamv1.Trigger) (int, error) {
 	return stream.TriggerOf(i.controller.kind, i.controller.name, func(req hook.Trigger) (int, error) {
 		ask := g.triggerOf(i.controller)
@@ -143,7 +143,7 @@ func (g *Gateway) triggerWithin(i *intercept) func(*streamv1.Trigger) (int, erro
 	})
 }
 
-// newIntercept returns an intercept without a session.
+// newIntercept returns an intercept that has no session yet.
 func (g *Gateway) newIntercept(req *streamv1.Intercept, user string) (*intercept, error) {
 	selector, err := stream.ReadSelector("attach: intercept.label_selector", req.GetLabelSelector())
 	if err != nil {
@@ -163,7 +163,7 @@ func (g *Gateway) newIntercept(req *streamv1.Intercept, user string) (*intercept
 	}, nil
 }
 
-// serveIntercept serves an intercept on a stream.
+// serveIntercept handles a stream that attaches as an intercept.
 func (g *Gateway) serveIntercept(ctx context.Context, conn stream.Conn, attach *streamv1.Attach, user string) error {
 	i, err := g.newIntercept(attach.GetIntercept(), user)
 	if err != nil {
@@ -193,8 +193,8 @@ func (g *Gateway) serveIntercept(ctx context.Context, conn stream.Conn, attach *
 	return streamStatus(err)
 }
 
-// addIntercept routes questions to an intercept. It returns an error if the controller does not run
-// or has too many intercepts.
+// addIntercept starts sending questions to an intercept. It returns an error if the controller is
+// not running or has too many intercepts.
 func (g *Gateway) addIntercept(i *intercept) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -209,7 +209,7 @@ func (g *Gateway) addIntercept(i *intercept) error {
 	return nil
 }
 
-// removeIntercept routes no more questions to an intercept.
+// removeIntercept stops sending questions to an intercept.
 func (g *Gateway) removeIntercept(i *intercept) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -220,7 +220,7 @@ func (g *Gateway) removeIntercept(i *intercept) {
 	}
 }
 
-// parents returns a trigger for the parents that an intercept selects.
+// parents returns a trigger for the parents that the intercept selects.
 func (i *intercept) parents(reason string) hook.Trigger {
 	req := hook.Trigger{Selector: i.labels, Reason: reason}
 	if i.name != "" && i.namespace != "" && i.selector == "" {
@@ -229,7 +229,7 @@ func (i *intercept) parents(reason string) hook.Trigger {
 	return req
 }
 
-// notifyObserver reports the open intercepts to a running controller.
+// notifyObserver tells a running controller which intercepts are open.
 func (g *Gateway) notifyObserver(c controller) {
 	g.mu.Lock()
 	r := g.controllers[c]
@@ -246,7 +246,7 @@ func (g *Gateway) notifyObserver(c controller) {
 	}
 }
 
-// String returns the user and the selected parents.
+// String describes the intercept: its user and the selected parents.
 func (i *intercept) String() string {
 	var which []string
 	for _, part := range []struct{ name, value string }{

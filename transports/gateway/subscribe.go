@@ -2,7 +2,7 @@ package gateway
 
 import "github.com/hookloop/hookloop/engine/hook"
 
-// Subscribe has a controller without hooks get the triggers of a worker until cancel is called.
+// Subscribe passes a worker's triggers to a controller that has no hooks, until cancel is called.
 func (g *Gateway) Subscribe(kind, name, worker string, trigger hook.TriggerFunc) (cancel func()) {
 	c := controller{kind, name}
 	g.mu.Lock()

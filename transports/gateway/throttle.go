@@ -9,18 +9,18 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// minResyncInterval is the minimum interval between two resyncs of a controller. Hooks cause
-// resyncs by attaching and leaving, at any rate.
+// minResyncInterval is the shortest time between two resyncs of a controller. Without it, hooks
+// could cause any number of resyncs by attaching and leaving.
 const minResyncInterval = 5 * time.Second
 
-// resyncThrottle collects the resyncs of a controller during minResyncInterval after the last one.
+// resyncThrottle collects the resyncs that are requested during minResyncInterval after the last
+// one.
 type resyncThrottle struct {
 	pending *hook.Trigger // may be nil
 }
 
-// resync syncs parents in the background, because the hook that answers for them has changed. It
-// does so immediately, or, after a recent resync, together with all others that are requested until
-// the interval ends.
+// resync syncs parents in the background, because another hook now answers for them. After a recent
+// resync it waits until the interval ends, and combines all requests that arrive meanwhile.
 func (g *Gateway) resync(c controller, req hook.Trigger) {
 	req.LowPriority = true
 	req.Invalidate = true
@@ -37,8 +37,8 @@ func (g *Gateway) resync(c controller, req hook.Trigger) {
 	}
 }
 
-// requestResync triggers a controller and starts an interval. A controller that is not running
-// syncs all parents when it starts.
+// requestResync triggers a controller and starts an interval. If the controller is not running,
+// nothing is needed: it will sync all parents when it starts.
 func (g *Gateway) requestResync(c controller, req hook.Trigger) {
 	var err error
 	if ask := g.triggerOf(c); ask != nil {
@@ -56,7 +56,7 @@ func (g *Gateway) requestResync(c controller, req hook.Trigger) {
 	g.settings.Clock.AfterFunc(minResyncInterval, func() { g.resumeResync(c) })
 }
 
-// resumeResync ends an interval and requests the pending resync.
+// resumeResync ends an interval and sends the pending resync.
 func (g *Gateway) resumeResync(c controller) {
 	g.mu.Lock()
 	req := g.throttles[c].pending
@@ -70,8 +70,8 @@ func (g *Gateway) resumeResync(c controller) {
 	}
 }
 
-// merge adds req to the pending resync: the parents of both, or all parents if one trigger cannot
-// express the union.
+// merge adds req to the pending resync. If one trigger cannot express both selections, it selects
+// all parents.
 func (t *resyncThrottle) merge(req hook.Trigger) {
 	if before := t.pending; before != nil {
 		switch {
@@ -85,7 +85,7 @@ func (t *resyncThrottle) merge(req hook.Trigger) {
 	t.pending = &req
 }
 
-// selectorText returns the text of a trigger's selector.
+// selectorText returns a trigger's selector as text.
 func selectorText(req *hook.Trigger) string {
 	if req.Selector == nil {
 		return ""

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Register registers the service with a server of codec.Codec. The generated handler of Trigger
-// decodes a request before the caller's right is known; the registered one does not.
+// Register adds the service to a server that uses codec.Codec. The generated handler would decode a
+// Trigger request before we know whether the caller may send it, so Register replaces it.
 func (g *Gateway) Register(server grpc.ServiceRegistrar) {
 	desc := streamv1.GatewayService_ServiceDesc
 	desc.Methods = slices.Clone(desc.Methods)
@@ -30,7 +30,7 @@ func (g *Gateway) Register(server grpc.ServiceRegistrar) {
 	server.RegisterService(&desc, g)
 }
 
-// triggerHandler implements grpc.MethodDesc.Handler. auth.Server has run the interceptors.
+// triggerHandler implements grpc.MethodDesc.Handler. auth.Server has already run the interceptors.
 //
 //nolint:revive // the order of grpc.MethodDesc.Handler
 func triggerHandler(
@@ -47,8 +47,8 @@ func triggerHandler(
 	return interceptor(ctx, nil, info, handle)
 }
 
-// serveTrigger requests syncs without a session. It receives a request, and decodes it if the
-// caller has the right.
+// serveTrigger handles a trigger that is sent without a session. It receives the request, checks
+// the caller's right, and decodes the request only then.
 func (g *Gateway) serveTrigger(
 	ctx context.Context, receive func(*codec.Raw) error,
 ) (*streamv1.TriggerResponse, error) {
@@ -67,7 +67,7 @@ func (g *Gateway) serveTrigger(
 	if err != nil {
 		return nil, err
 	}
-	// It does not wait for memory: waiting requests would take some, too.
+	// We do not wait for memory, because waiting requests need memory too.
 	lease, err := g.settings.Memory.Share(budget.Decoding).Lease(ctx, int64(len(raw.Data)), true)
 	if err != nil {
 		return nil, status.Error(codes.ResourceExhausted, err.Error())
@@ -85,7 +85,7 @@ func (g *Gateway) serveTrigger(
 	return &streamv1.TriggerResponse{Parents: uint32(parents)}, nil
 }
 
-// requestError returns the status for a request that is not decoded.
+// requestError returns the status for a request that cannot be decoded.
 func requestError(err error) error {
 	var exhausted *budget.ExhaustedError
 	if errors.As(err, &exhausted) {
@@ -94,7 +94,7 @@ func requestError(err error) error {
 	return status.Error(codes.InvalidArgument, err.Error())
 }
 
-// workerOf returns the worker's name in an encoded TriggerRequest.
+// workerOf reads the worker's name from an encoded TriggerRequest.
 func workerOf(request []byte) (string, error) {
 	const field = 1
 	worker := ""
@@ -106,7 +106,7 @@ func workerOf(request []byte) (string, error) {
 		if number == field && kind == protowire.BytesType {
 			_, _, tag := protowire.ConsumeTag(request)
 			value, _ := protowire.ConsumeBytes(request[tag:n])
-			worker = string(value[:min(len(value), maxName+1)]) // a longer one is no name either
+			worker = string(value[:min(len(value), maxName+1)]) // enough to see that it is too long
 		}
 		request = request[n:]
 	}
@@ -116,7 +116,7 @@ func workerOf(request []byte) (string, error) {
 	return worker, nil
 }
 
-// trigger requests syncs from the controllers that refer to a worker.
+// trigger triggers the controllers that refer to a worker.
 func (g *Gateway) trigger(worker string, t *streamv1.Trigger) (parents int, err error) {
 	req, err := stream.ReadTrigger(t)
 	if err != nil {
