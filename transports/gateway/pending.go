@@ -10,38 +10,38 @@ import (
 )
 
 const (
-	// maxPending bounds the calls of all callers that have passed no check of a right yet,
-	// maxPendingPerUser those of one caller, and maxPendingOfAdmitted those of one that has. Each
-	// may hold one message.
+	// A call is pending until we have checked its right, and may hold one message meanwhile.
+	// maxPending limits pending calls of callers that were not admitted yet, maxPendingPerUser
+	// those from one caller, and maxPendingOfAdmitted those from a caller that was admitted before.
 	maxPending           = 32
 	maxPendingPerUser    = 8
 	maxPendingOfAdmitted = maxStreamsPerUser
 )
 
-// errDisplaced ends a call that makes room for another caller.
+// errDisplaced ends a call to make room for another caller.
 var errDisplaced = status.Error(codes.ResourceExhausted,
 	"too many calls wait for the check of their right; try again later")
 
-// pending is the calls before the check of the right that they need. It is safe for concurrent use.
+// pending holds calls whose right was not checked yet. It is safe for concurrent use.
 type pending struct {
 	mu       sync.Mutex     // guards the fields below, and the fields of each call
-	admitted map[string]int // calls of admitted callers, by name
-	others   []*pendingCall // of all other callers, oldest first
+	admitted map[string]int // how many calls each admitted caller makes
+	others   []*pendingCall // calls of all other callers, oldest first
 }
 
-// pendingCall is a call before the check of its right.
+// pendingCall is a call whose right was not checked yet.
 type pendingCall struct {
 	of       *pending
 	user     string
 	admitted bool
-	silent   bool                    // the first message has not come
+	silent   bool                    // the first message has not arrived
 	end      context.CancelCauseFunc // nil for an admitted caller
 }
 
 func newPending() *pending { return &pending{admitted: map[string]int{}} }
 
-// add counts a call until done. If there are too many, it ends another one, which that one's
-// context reports, or returns an error.
+// add counts a call until done. If there are too many, it ends another call by its context, or
+// returns an error.
 func (p *pending) add(ctx context.Context, user string, admitted bool) (context.Context, *pendingCall, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,9 +74,10 @@ func tooMany(user string, n, limit int) error {
 		"User %q has %d calls that wait for the check of their right, expected at most %d", user, n, limit)
 }
 
-// victim returns the call to end: the oldest silent one of the caller with the most of them. If no
-// call is silent, it is the oldest one of the caller with the most, because the check of a single
-// call ends soon; nil if no caller has several. The caller must hold the lock.
+// victim chooses the call to end. It looks for the caller with the most silent calls and takes the
+// oldest of them. If no call is silent, it takes the oldest call of the caller with the most calls.
+// It returns nil if no caller has more than one, because that call's check will end soon. The
+// caller must hold the lock.
 func (p *pending) victim() *pendingCall {
 	silent := slices.DeleteFunc(slices.Clone(p.others), func(c *pendingCall) bool { return !c.silent })
 	if len(silent) > 0 {
@@ -110,19 +111,19 @@ func count(calls []*pendingCall, user string) (n int) {
 	return n
 }
 
-// remove removes a call of a caller that is not admitted. The caller must hold the lock.
+// remove removes a call whose caller was not admitted. The caller must hold the lock.
 func (p *pending) remove(call *pendingCall) {
 	p.others = slices.DeleteFunc(p.others, func(c *pendingCall) bool { return c == call })
 }
 
-// received records that the first message has come.
+// received notes that the first message has arrived.
 func (c *pendingCall) received() {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
 	c.silent = false
 }
 
-// done ends the count of a call. Its context is then done, unless its caller is admitted.
+// done stops counting the call. Unless the caller is admitted, it also ends the call's context.
 func (c *pendingCall) done() {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// maxIdle bounds the sessions that wait for their hooks to reconnect, maxIdlePerOwner those of
-	// one owner.
+	// maxIdle limits the sessions that wait for their hooks to reconnect, and maxIdlePerOwner those
+	// of each owner.
 	maxIdle         = 256
 	maxIdlePerOwner = 4
-	// idleTimeout is the lifetime of a session without a stream.
+	// idleTimeout is how long a session can wait for a new stream.
 	idleTimeout = 10 * time.Minute
-	// handover bounds the wait for a stream to end after its hook has opened another.
+	// handover limits how long we wait for a stream to end after its hook has opened another one.
 	handover = 5 * time.Second
 )
 
-// owner is the target (a worker's name or a claim) and the user of a session. A session is resumed
-// only by its owner.
+// owner identifies who may resume a session: the user, and the target, which is a worker's name or
+// a claim.
 type owner struct {
 	target any // a string or a claim
 	user   string
@@ -36,24 +36,24 @@ type sessionKey struct {
 	id    string
 }
 
-// attached is a session with a stream.
+// attached is a session that has a stream.
 type attached struct {
 	session *stream.Session
 	left    chan struct{} // closed when the stream has ended
 }
 
-// idleSession is a session without a stream.
+// idleSession is a session that waits for a stream.
 type idleSession struct {
 	key     sessionKey
 	session *stream.Session
 	expiry  clock.Timer
 }
 
-// errSuperseded ends a stream if its hook has resumed the session on another one.
+// errSuperseded ends a stream after its hook has resumed the session on another one.
 var errSuperseded = status.New(codes.Aborted, "the hook has opened the session on another stream")
 
-// takeOver ends the stream that a session is still attached to, and waits for its end. After the
-// handover timeout, the hook gets a new session.
+// takeOver ends the stream that still uses the session, and waits for it. If this takes longer than
+// handover, the hook gets a new session.
 func (g *Gateway) takeOver(ctx context.Context, key sessionKey) {
 	g.mu.Lock()
 	previous := g.attached[key]
@@ -71,8 +71,8 @@ func (g *Gateway) takeOver(ctx context.Context, key sessionKey) {
 	}
 }
 
-// resume returns the idle session of a key, or a new session. The caller must call leave when the
-// session's stream has ended.
+// resume returns the idle session for a key, or a new session. Call leave when the session's stream
+// has ended.
 func (g *Gateway) resume(key sessionKey) (s *stream.Session, leave func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -99,7 +99,8 @@ func (g *Gateway) resume(key sessionKey) (s *stream.Session, leave func()) {
 	}
 }
 
-// keepIdle keeps a session for reconnection, if its hook has completed the handshake.
+// keepIdle keeps a session so that the hook can reconnect, provided that the handshake was
+// completed.
 func (g *Gateway) keepIdle(key sessionKey, s *stream.Session) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -119,8 +120,7 @@ func (g *Gateway) keepIdle(key sessionKey, s *stream.Session) {
 	}
 }
 
-// CachedArrivals returns the number of remembered arrivals of sessions, of all workers and
-// intercepts.
+// CachedArrivals returns how many arrivals all workers and intercepts remember.
 func (g *Gateway) CachedArrivals() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -148,7 +148,7 @@ func (g *Gateway) expire(p *idleSession) {
 // closeIdle closes an idle session. The caller must hold the lock.
 func (g *Gateway) closeIdle(at int) { g.removeIdle(at).Close() }
 
-// removeIdle removes a session from the idle ones. The caller must hold the lock.
+// removeIdle takes a session out of the list of idle sessions. The caller must hold the lock.
 func (g *Gateway) removeIdle(at int) *stream.Session {
 	p := g.idle[at]
 	p.expiry.Stop()
@@ -156,8 +156,8 @@ func (g *Gateway) removeIdle(at int) *stream.Session {
 	return p.session
 }
 
-// oldest returns the index of the oldest idle session of the selected owners, and the number of
-// their sessions. The caller must hold the lock.
+// oldest looks at the idle sessions whose owner matches. It returns the index of the oldest, and
+// how many there are. The caller must hold the lock.
 func (g *Gateway) oldest(of func(owner) bool) (at, n int) {
 	for i := len(g.idle) - 1; i >= 0; i-- {
 		if of(g.idle[i].key.owner) {
@@ -168,8 +168,8 @@ func (g *Gateway) oldest(of func(owner) bool) (at, n int) {
 	return at, n
 }
 
-// victim returns the index of the session to evict: the oldest one of the user with the most
-// sessions. The caller must hold the lock.
+// victim returns the index of the session to evict: the oldest session of the user who has most.
+// The caller must hold the lock.
 func (g *Gateway) victim() int {
 	count := map[string]int{}
 	most := ""
