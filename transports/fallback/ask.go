@@ -15,30 +15,31 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// retryDelay is the time between two calls of the preferred hook for one question.
+// retryDelay is how long to wait before the preferred hook is called again for the same question.
 const retryDelay = 200 * time.Millisecond
 
-// errShare is the cause of the end of a call that has used up its share of the timeout, and errAway
-// of a call that has had no response when the fallback took over.
+// errShare ends a call that has used its share of the timeout. errAway ends a call that is still
+// waiting when the fallback takes over.
 var (
 	errShare = errors.New("the share of the timeout is used up")
 	errAway  = errors.New("the fallback has taken over")
 )
 
-// turn is the part of the preferred hook in a question.
+// turn says whether the preferred hook gets a question.
 type turn int
 
 const (
-	// none asks the fallback only.
+	// none means that only the fallback is asked.
 	none turn = iota
-	// normal asks the preferred hook, until the fallback takes over.
+	// normal means that the preferred hook is asked until the fallback takes over.
 	normal
-	// trial asks the preferred hook once, to find out whether it can take over again.
+	// trial means that the preferred hook is asked once, to find out whether it can take over
+	// again.
 	trial
 )
 
-// Ask asks the preferred hook or the fallback. It asks the fallback after the preferred hook if
-// that did not respond, when its call has ended.
+// Ask asks the preferred hook or the fallback. If the preferred hook does not respond, Ask ends
+// that call first and then asks the fallback.
 func (p *pair) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
@@ -53,8 +54,8 @@ func (p *pair) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) 
 	return p.askFallback(ctx, q, missed)
 }
 
-// askPreferred asks the preferred hook. It reports whether the question goes over to the fallback,
-// with the error as the reason.
+// askPreferred asks the preferred hook. It reports whether the fallback should be asked, and
+// returns the error that explains why.
 func (p *pair) askPreferred(
 	ctx context.Context, q *hook.Question, turn turn,
 ) (_ *hook.Answer, over bool, _ error) {
@@ -78,14 +79,15 @@ func (p *pair) askPreferred(
 			return nil, true, err
 		case hook.ErrorKindOf(err) != hook.Unreachable:
 			return nil, false, err
-		case !p.pause(limited): // the fallback may have taken over meanwhile
+		case !p.pause(limited): // the fallback may have taken over in the meantime
 			return nil, ctx.Err() == nil && p.line.missed(p, turn, began, cause(err)), err
 		}
 	}
 }
 
-// limit returns the context for calls of the preferred hook. It ends when the fallback takes over,
-// and with the share of the timeout, unless the hook responds to other questions.
+// limit returns the context for calls to the preferred hook. The context ends when the fallback
+// takes over. It also ends when the share of the timeout is used up, unless the hook responds to
+// other questions.
 func (p *pair) limit(ctx context.Context, turn turn, began time.Time) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	detach := func() bool { return false }
@@ -104,7 +106,7 @@ func (p *pair) limit(ctx context.Context, turn turn, began time.Time) (context.C
 	}
 }
 
-// pause waits before the next call, and reports whether it may be made.
+// pause waits before the next call. It returns false if no call should be made.
 func (p *pair) pause(ctx context.Context) bool {
 	timer := time.NewTimer(min(retryDelay, p.silenceTimeout/2))
 	defer timer.Stop()
@@ -116,7 +118,7 @@ func (p *pair) pause(ctx context.Context) bool {
 	}
 }
 
-// interrupted returns the error of a call that limit has ended.
+// interrupted returns the error for a call that the context of limit has ended.
 func (p *pair) interrupted(limited context.Context, err error) error {
 	if err == nil || hook.ErrorKindOf(err) != "" {
 		return err
@@ -133,8 +135,8 @@ func (p *pair) interrupted(limited context.Context, err error) error {
 	}
 }
 
-// askFallback asks the fallback. reason is the preferred hook's error, or nil if that was not
-// asked: if the fallback does not respond, the preferred hook is tried early.
+// askFallback asks the fallback. reason is the preferred hook's error, or nil if that hook was not
+// asked. If the fallback does not respond either, the preferred hook gets an early trial.
 func (p *pair) askFallback(ctx context.Context, q *hook.Question, reason error) (*hook.Answer, error) {
 	answer, err := p.call(ctx, p.fallback, q)
 	switch {
@@ -155,13 +157,13 @@ func (p *pair) askFallback(ctx context.Context, q *hook.Question, reason error) 
 	return nil, p.neither(reason, err)
 }
 
-// timeLeft returns the time until the deadline of a question, which Ask has set.
+// timeLeft returns the time until the deadline, which Ask has set.
 func timeLeft(ctx context.Context) time.Duration {
 	deadline, _ := ctx.Deadline()
 	return time.Until(deadline)
 }
 
-// neither returns the error of a question that neither hook responded to.
+// neither returns the error for a question if both hooks failed to respond.
 func (p *pair) neither(preferred, fallback error) error {
 	var last *hook.Error
 	if !errors.As(fallback, &last) {
@@ -181,7 +183,7 @@ func (p *pair) neither(preferred, fallback error) error {
 	}
 }
 
-// call asks one hook. It marks the span and the answer with its transport.
+// call asks one hook, and notes its transport in the span and in the answer.
 func (p *pair) call(ctx context.Context, s side, q *hook.Question) (*hook.Answer, error) {
 	span := trace.SpanFromContext(ctx)
 	span.SetAttributes(
@@ -203,13 +205,13 @@ func (p *pair) call(ctx context.Context, s side, q *hook.Question) (*hook.Answer
 	return &marked, nil
 }
 
-// missed reports whether an error means that the hook gave no response at all.
+// missed reports whether an error means that the hook did not respond at all.
 func missed(err error) bool {
 	kind := hook.ErrorKindOf(err)
 	return kind == hook.Unreachable || kind == hook.TimedOut
 }
 
-// cause returns the text of a hook's error, without the hook's name, as one line of bounded length.
+// cause returns the text of a hook's error as one line of limited length, without the hook's name.
 func cause(err error) string {
 	var e *hook.Error
 	if errors.As(err, &e) {

@@ -1,14 +1,15 @@
-// Package fallback composes two hooks into one: a preferred one, and a fallback that answers while
-// the preferred hook is unreachable or does not serve the operation.
+// Package fallback combines two hooks into one. It asks the preferred hook, and asks the fallback
+// while the preferred hook cannot be reached or does not serve the operation.
 //
-// It opens no connection: the transports of the two hooks do. Every question gets the answer of one
-// hook. The two are asked one after the other, within one timeout. Which of them answers is decided
-// for all hooks of a controller together, and for an operation that the preferred hook does not
-// serve. It changes rarely, because the two may answer differently: see state. Parents are synced
-// again when it changes.
+// Use a [Transport] to open hooks that name both transports; it opens each hook with the
+// transport's own opener. Every question gets one hook's answer: the hooks are asked one after the
+// other, within one timeout.
 //
-// A composed hook is safe for concurrent use. It passes package transporttest's suite with either
-// hook answering.
+// All hooks of a controller change sides together, except that an operation which the preferred
+// hook does not serve goes to the fallback alone. Since the two hooks may answer differently, all
+// parents are synced after a change, and changes are kept rare (see state).
+//
+// A combined hook is safe for concurrent use.
 package fallback
 
 import (
@@ -27,27 +28,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Side is one of the two transports.
+// Side describes one of the two transports.
 type Side struct {
-	// Name is the name of the transport, and its key in the hook's field.
+	// Name is the transport's name, and its key in the hook's field.
 	Name string
-	// Field is the field of a hook's spec in messages; empty if it is Name.
+	// Field is how messages call the field in the hook's spec. If it is empty, Name is used.
 	Field string
 	Open  hook.Opener
 }
 
-// Transport opens hooks that have both transports. Hooks of one controller with the same preferred
+// Transport opens hooks that name both transports. Hooks of one controller with the same preferred
 // field change sides together. A Transport is safe for concurrent use.
 type Transport struct {
 	Preferred, Fallback Side
-	// Metrics count answers by transport; may be nil.
+	// Metrics counts answers by transport. It may be nil.
 	Metrics *Metrics
 
 	mu    sync.Mutex // guards lines and their users
 	lines map[string]*line
 }
 
-// Open opens both hooks. s.Field is an object with the fields of both. The error names the field.
+// Open opens both hooks. s.Field is an object with a field for each. An error names the field.
 func (t *Transport) Open(s hook.Config) (*hook.Opened, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(s.Field, &fields); err != nil {
@@ -78,7 +79,7 @@ func (t *Transport) Open(s hook.Config) (*hook.Opened, error) {
 	}, nil
 }
 
-// open opens the two hooks of a pair and divides the timeout.
+// open opens both hooks of a pair and divides the timeout between them.
 func (t *Transport) open(p *pair, s hook.Config, fields map[string]json.RawMessage) error {
 	preferred := s
 	fallback := s
@@ -99,7 +100,7 @@ func (t *Transport) open(p *pair, s hook.Config, fields map[string]json.RawMessa
 	return nil
 }
 
-// open opens the hook of one transport.
+// open opens the hook for one transport.
 func (s Side) open(settings hook.Config) (*hook.Opened, error) {
 	if settings.Field == nil {
 		return nil, fmt.Errorf("%s: is missing; expected both transports", cmp.Or(s.Field, s.Name))
@@ -111,7 +112,7 @@ func (s Side) open(settings hook.Config) (*hook.Opened, error) {
 	return opened, nil
 }
 
-// side is one of the two hooks of a pair.
+// side is an opened hook and its transport.
 type side struct {
 	name string
 	*hook.Opened
@@ -130,7 +131,7 @@ func (s side) close() error {
 	return s.Close()
 }
 
-// pair is a composed hook.
+// pair is a combined hook.
 type pair struct {
 	op                  hook.Op
 	controller          string
@@ -139,21 +140,22 @@ type pair struct {
 	observer            hook.Observer // may be nil
 	metrics             *Metrics
 
-	// timeout bounds a question, share its part for the preferred hook, and silenceTimeout the time
-	// without any response of the preferred hook.
+	// timeout limits a question, and share limits how much of it the preferred hook may use.
+	// silenceTimeout is how long the preferred hook may stay silent before it counts as
+	// unreachable.
 	timeout, share, silenceTimeout time.Duration
 
-	// The lock of line guards the fields below.
+	// The fields below are guarded by the lock of line.
 
 	operation operation
-	// answered is the transport of the last answer.
+	// answered names the transport that answered last.
 	answered string
-	// reported is the last report to the observer. The lock reporting of line guards it.
+	// reported is what the observer was told last. It is guarded by the lock reporting of line.
 	reported *hook.Answering
 }
 
-// divide divides the longer timeout of the two hooks: the fallback gets its own timeout, but at
-// most half, and the preferred hook gets the rest.
+// divide divides the longer timeout: the fallback gets its own timeout, but at most half, and the
+// preferred hook gets the rest.
 func (p *pair) divide(preferred, fallback time.Duration) {
 	preferred = cmp.Or(preferred, endpoint.DefaultTimeout)
 	fallback = cmp.Or(fallback, endpoint.DefaultTimeout)
@@ -164,8 +166,8 @@ func (p *pair) divide(preferred, fallback time.Duration) {
 
 func (p *pair) address() string { return p.preferred.Address + " or " + p.fallback.Address }
 
-// Serves records whether the preferred hook serves the operation. The fallback serves it in any
-// case.
+// Serves notes whether the preferred hook serves the operation. The pair always serves it, because
+// the fallback does.
 func (p *pair) Serves(ops []hook.Op) {
 	served := slices.Contains(ops, p.op)
 	p.line.listed(p, served)
@@ -178,17 +180,18 @@ func (p *pair) Serves(ops []hook.Op) {
 	p.observer.Serves(ops)
 }
 
-// Intercepted passes a report on.
+// Intercepted passes the report on to the observer.
 func (p *pair) Intercepted(by []string) {
 	if p.observer != nil {
 		p.observer.Intercepted(by)
 	}
 }
 
-// Answering ignores reports of the preferred hook, which has one transport.
+// Answering ignores what the preferred hook reports about its own transport.
 func (p *pair) Answering(hook.Answering) {}
 
-// share returns the line of a controller and a preferred hook. It creates a missing one.
+// share returns the line that hooks of a controller with this preferred hook use together. It
+// creates the line if necessary.
 func (t *Transport) share(s hook.Config, field json.RawMessage) *line {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -208,7 +211,7 @@ func (t *Transport) share(s hook.Config, field json.RawMessage) *line {
 	return l
 }
 
-// release ends a line after its last user.
+// release ends a line when nobody uses it any longer.
 func (t *Transport) release(l *line) {
 	t.mu.Lock()
 	l.users--

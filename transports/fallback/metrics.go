@@ -5,13 +5,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Metrics report which transport answers for hooks that have a fallback.
+// Metrics shows which transport answers for hooks that have a fallback.
 type Metrics struct {
 	answers *prometheus.CounterVec
 	active  *prometheus.GaugeVec
 }
 
-// NewMetrics registers the metrics. It panics if they are registered already, as MustRegister does.
+// NewMetrics registers the metrics. Like MustRegister, it panics if they are already registered.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	auto := promauto.With(registry)
 	return &Metrics{
@@ -33,7 +33,7 @@ func (m *Metrics) answered(p *pair, transport string) {
 	}
 }
 
-// answering records whether the fallback answers.
+// answering sets whether the fallback answers.
 func (m *Metrics) answering(p *pair, fallback bool) {
 	if m == nil {
 		return
@@ -45,8 +45,8 @@ func (m *Metrics) answering(p *pair, fallback bool) {
 	m.active.WithLabelValues(p.controller, string(p.op)).Set(active)
 }
 
-// forget deletes the series of a hook, which would otherwise show a fallback of a controller that
-// is gone.
+// forget deletes a hook's series. Otherwise they would show a fallback for a controller that is
+// gone.
 func (m *Metrics) forget(p *pair) {
 	if m == nil {
 		return
