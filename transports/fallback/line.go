@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	// probeInterval is the interval of probes while the fallback answers; probeTimeout bounds each.
+	// probeInterval is how often the preferred hook is probed while the fallback answers.
+	// probeTimeout limits each probe.
 	probeInterval = time.Second
 	probeTimeout  = 2 * time.Second
 )
 
-// line is the preferred hook of one controller, for all operations: it decides which hook answers.
+// line decides which hook answers for a controller. It covers all operations of its preferred hook.
 type line struct {
 	key                 string
 	users               int // guarded by the transport's mutex
@@ -27,25 +28,26 @@ type line struct {
 	trigger             hook.TriggerFunc
 	stop                context.CancelFunc
 	stopped             chan struct{}
-	// wake has a buffer of 1, and is filled when the goroutine has something to do.
+	// wake has a buffer of 1. Send to it when the goroutine should look for something to do.
 	wake chan struct{}
 
-	// reporting guards the order of reports to observers; it is locked before mu.
+	// reporting keeps reports to observers in order. Lock it before mu.
 	reporting sync.Mutex
 
 	mu sync.Mutex // guards the fields below
 	state
 	pairs map[*pair]struct{}
-	// present ends when the fallback takes over for all operations.
+	// present is done when the fallback takes over for all operations.
 	present context.Context //nolint:containedctx // it belongs to the state, not to a call
 	depart  context.CancelFunc
-	// parent is that of the last question. A sync of it tries the preferred hook.
+	// parent is the parent that the last question was about. Syncing it gives the preferred hook
+	// its trial.
 	parent hook.ParentName
-	// requested reports that a sync for the trial has been triggered.
+	// requested is set after a sync was triggered for the trial.
 	requested bool
-	// unreported reports that another transport may answer than was reported.
+	// unreported is set while observers may not know which transport answers now.
 	unreported bool
-	// resync is the reason for which all parents must be synced; empty for none.
+	// resync says why all parents must be synced. It is empty if they need not be.
 	resync string
 }
 
@@ -58,7 +60,8 @@ func newLine(key, preferred, fallback string, trigger hook.TriggerFunc) *line {
 	return l
 }
 
-// update changes the state, and reports the transport that answers if another one may.
+// update changes the state under the lock, then reports which transport answers if that may have
+// changed.
 func (l *line) update(change func()) {
 	l.mu.Lock()
 	change()
@@ -75,7 +78,7 @@ func (l *line) join(p *pair) {
 	l.update(func() { l.pairs[p], l.unreported = struct{}{}, true })
 }
 
-// leave removes a pair. Its observer is not called afterwards, and its series are deleted.
+// leave removes a pair and its metrics. Its observer is not called after that.
 func (l *line) leave(p *pair) {
 	l.reporting.Lock()
 	defer l.reporting.Unlock()
@@ -85,7 +88,7 @@ func (l *line) leave(p *pair) {
 	p.metrics.forget(p)
 }
 
-// turn returns the part of the preferred hook in a question.
+// turn decides whether the preferred hook gets a question.
 func (l *line) turn(p *pair, q *hook.Question) turn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,8 +107,9 @@ func (l *line) turn(p *pair, q *hook.Question) turn {
 	}
 }
 
-// tryEarly begins a trial if the preferred hook may be reached again, because the fallback does not
-// respond. If the time that is left is too short for a response, the next question is the trial.
+// tryEarly is called if the fallback does not respond. It starts a trial if the preferred hook can
+// probably be reached again. If too little time is left for a response, the next question becomes
+// the trial.
 func (l *line) tryEarly(p *pair, left time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,7 +121,7 @@ func (l *line) tryEarly(p *pair, left time.Duration) bool {
 	return l.trying
 }
 
-// endTrial ends a question's trial. It changes nothing else if the trial had a result.
+// endTrial ends a question's trial. If the trial has had a result already, nothing changes.
 func (l *line) endTrial(turn turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,8 +131,8 @@ func (l *line) endTrial(turn turn) {
 	}
 }
 
-// missed records that the preferred hook did not respond to a question. It reports whether the
-// fallback is asked.
+// missed notes that the preferred hook did not respond to a question. It reports whether to ask the
+// fallback.
 func (l *line) missed(p *pair, turn turn, began time.Time, cause string) (over bool) {
 	l.update(func() {
 		if turn == trial {
@@ -147,7 +151,7 @@ func (l *line) missed(p *pair, turn turn, began time.Time, cause string) (over b
 	return over
 }
 
-// responded records a response of the preferred hook, and whether it was an answer.
+// responded notes that the preferred hook responded, and whether the response was an answer.
 func (l *line) responded(p *pair, turn turn, answer bool) {
 	l.update(func() {
 		l.noteResponse(turn)
@@ -158,7 +162,7 @@ func (l *line) responded(p *pair, turn turn, answer bool) {
 	})
 }
 
-// unserved records the response that the preferred hook does not serve the operation of a pair.
+// unserved notes that the preferred hook responded that it does not serve the pair's operation.
 func (l *line) unserved(p *pair, turn turn, cause string) {
 	l.update(func() {
 		l.noteResponse(turn)
@@ -166,7 +170,7 @@ func (l *line) unserved(p *pair, turn turn, cause string) {
 	})
 }
 
-// listed records whether the preferred hook lists the operation of a pair.
+// listed notes whether the preferred hook lists the pair's operation.
 func (l *line) listed(p *pair, served bool) {
 	l.update(func() {
 		if served {
@@ -177,7 +181,8 @@ func (l *line) listed(p *pair, served bool) {
 	})
 }
 
-// noteResponse records a response of the preferred hook, which ends a trial. The caller holds mu.
+// noteResponse notes a response from the preferred hook, which ends a trial. The caller must hold
+// mu.
 func (l *line) noteResponse(turn turn) {
 	l.state.responded = time.Now()
 	if turn == trial && l.away {
@@ -185,7 +190,7 @@ func (l *line) noteResponse(turn turn) {
 	}
 }
 
-// takeBack lets the preferred hook answer again. The caller holds mu.
+// takeBack lets the preferred hook answer again. The caller must hold mu.
 func (l *line) takeBack() {
 	l.back(time.Now())
 	l.present, l.depart = context.WithCancel(context.Background())
@@ -193,7 +198,7 @@ func (l *line) takeBack() {
 	l.changed(l.all(), l.fallback, l.preferred+" answers again")
 }
 
-// serve records that the preferred hook serves the operation of a pair. The caller holds mu.
+// serve notes that the preferred hook serves the pair's operation. The caller must hold mu.
 func (l *line) serve(p *pair) {
 	if !p.operation.unserved {
 		return
@@ -204,7 +209,7 @@ func (l *line) serve(p *pair) {
 	}
 }
 
-// refuse records that the preferred hook does not serve the operation of a pair. The caller holds
+// refuse notes that the preferred hook does not serve the pair's operation. The caller must hold
 // mu.
 func (l *line) refuse(p *pair, cause string) {
 	before := p.operation.unserved
@@ -215,8 +220,8 @@ func (l *line) refuse(p *pair, cause string) {
 	}
 }
 
-// changed requests a sync of all parents if the earlier transport has answered for one of the
-// pairs. The caller holds mu.
+// changed requests a sync of all parents if the previous transport has answered for any pair. The
+// caller must hold mu.
 func (l *line) changed(pairs []*pair, earlier, reason string) {
 	for _, p := range pairs {
 		if p.answered == earlier {
@@ -226,11 +231,11 @@ func (l *line) changed(pairs []*pair, earlier, reason string) {
 	l.unreported = true
 	select {
 	case l.wake <- struct{}{}:
-	default: // it is awake
+	default: // the goroutine is awake
 	}
 }
 
-// answered records an answer of the fallback.
+// answered notes an answer from the fallback.
 func (l *line) answered(p *pair) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -240,28 +245,28 @@ func (l *line) answered(p *pair) {
 	}
 }
 
-// untilAway returns a context that ends when the fallback takes over for all operations.
+// untilAway returns a context that is done when the fallback takes over for all operations.
 func (l *line) untilAway() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.present
 }
 
-// awayCause returns the reason why the fallback has taken over.
+// awayCause says why the fallback has taken over.
 func (l *line) awayCause() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return cmp.Or(l.cause, "no response")
 }
 
-// respondedSince reports whether the preferred hook has responded to a question since a time.
+// respondedSince reports whether the preferred hook has responded to any question since t.
 func (l *line) respondedSince(began time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.state.responded.After(began)
 }
 
-// answering returns the transport that answers for a pair.
+// answering returns the transport that answers for a pair now.
 func (l *line) answering(p *pair) hook.Answering {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -275,8 +280,8 @@ func (l *line) answering(p *pair) hook.Answering {
 	}
 }
 
-// report reports the transport that answers to the observers, if it has changed. The cause stays as
-// it was first reported: texts of later failures differ.
+// report tells the observers which transport answers, if that has changed. It keeps the first
+// cause, because later failures are often worded differently.
 func (l *line) report() {
 	l.reporting.Lock()
 	defer l.reporting.Unlock()
@@ -302,5 +307,5 @@ func (l *line) report() {
 	}
 }
 
-// all returns the pairs. The caller holds mu.
+// all returns all pairs. The caller must hold mu.
 func (l *line) all() []*pair { return slices.Collect(maps.Keys(l.pairs)) }

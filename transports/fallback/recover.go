@@ -9,8 +9,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// run sends triggers when another transport answers, and probes the preferred hook while the
-// fallback answers, until ctx ends.
+// run works until ctx ends. It probes the preferred hook while the fallback answers, and triggers
+// syncs when another transport answers.
 func (l *line) run(ctx context.Context) {
 	defer close(l.stopped)
 	ticker := time.NewTicker(probeInterval)
@@ -31,15 +31,15 @@ func (l *line) run(ctx context.Context) {
 	}
 }
 
-// busy reports whether there is anything to do at intervals.
+// busy reports whether there is something to do at intervals.
 func (l *line) busy() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.away || l.resync != ""
 }
 
-// sendResync triggers a sync of all parents at low priority, if one is requested. It is repeated if
-// there were too many triggers.
+// sendResync triggers a low-priority sync of all parents if one is requested. If there were too
+// many triggers, it will be called again.
 func (l *line) sendResync(ctx context.Context) {
 	l.mu.Lock()
 	reason := l.resync
@@ -61,7 +61,7 @@ func (l *line) sendResync(ctx context.Context) {
 	}
 }
 
-// probe probes the preferred hook if the fallback answers, and requests a trial if it is due.
+// probe probes the preferred hook while the fallback answers, and requests a trial when one is due.
 func (l *line) probe(ctx context.Context) {
 	l.mu.Lock()
 	var ask func(context.Context) error
@@ -87,8 +87,8 @@ func (l *line) probe(ctx context.Context) {
 	}
 }
 
-// requestTrial triggers a sync of one parent; its question tries the preferred hook. If the parent
-// is gone, the preferred hook takes over without a trial.
+// requestTrial triggers a sync of one parent, so that its question becomes the trial. If this
+// parent is gone, the preferred hook takes over without a trial.
 func (l *line) requestTrial(ctx context.Context, parent hook.ParentName) {
 	parents, err := l.trigger(hook.Trigger{
 		Parents: []hook.ParentName{parent}, Reason: l.preferred + " is tried again", LowPriority: true,

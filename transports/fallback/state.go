@@ -3,43 +3,45 @@ package fallback
 import "time"
 
 const (
-	// silenceTimeout is the time without any response after which the preferred hook counts as
-	// unreachable. Hooks with a short timeout have less.
+	// silenceTimeout is how long the preferred hook may stay silent before it counts as
+	// unreachable. It is less for hooks with a short timeout.
 	silenceTimeout = time.Second
-	// minHold is the time for which the preferred hook must have been good before it is tried
-	// again. It doubles, up to maxHold, if the hook fails the trial, or less than calmPeriod after
-	// its return: each change of side syncs all parents.
+	// minHold is how long the preferred hook must be reachable before it gets a trial. Each change
+	// of side syncs all parents, so this time doubles, up to maxHold, when a trial fails or when
+	// the hook fails within calmPeriod after its return.
 	minHold    = 10 * time.Second
 	maxHold    = 5 * time.Minute
 	calmPeriod = 10 * time.Minute
-	// minRecheck and maxRecheck bound the time after which a preferred hook that does not serve an
-	// operation is asked again.
+	// minRecheck and maxRecheck limit when to ask a preferred hook again for an operation that it
+	// did not serve.
 	minRecheck = time.Minute
 	maxRecheck = 10 * time.Minute
 )
 
-// state decides whether the preferred hook or the fallback answers. It has no clock and no lock;
-// the caller guards it and passes the time.
+// state decides whether the preferred hook or the fallback answers. It has neither clock nor lock:
+// the caller passes the time and guards it.
 type state struct {
-	// away reports that the fallback answers, and cause why.
+	// away is set while the fallback answers. cause says why.
 	away  bool
 	cause string
-	// responded is the time of the preferred hook's last response.
+	// responded is when the preferred hook last responded.
 	responded time.Time
-	// good is the time since when the preferred hook can be reached; zero if the last probe failed.
+	// good is when probes of the preferred hook began to succeed. It is zero if the last probe
+	// failed.
 	good time.Time
 	hold time.Duration
-	// returned is the time at which the preferred hook last took over again.
+	// returned is when the preferred hook last took over.
 	returned time.Time
-	// trying reports that one question tries the preferred hook.
+	// trying is set while one question tries the preferred hook.
 	trying bool
-	// soon reports that the next question may try the preferred hook before its time, because the
-	// fallback does not respond.
+	// soon is set if the next question may try the preferred hook early, because the fallback does
+	// not respond.
 	soon bool
 }
 
-// missed records that a question that began at a time got no response. It reports whether the
-// fallback answers now: if the preferred hook has responded to no question for that long.
+// missed notes that a question, which was asked at began, got no response. It reports whether the
+// fallback should answer now. That is so if the preferred hook has been silent to all questions for
+// long enough.
 func (s *state) missed(began, now time.Time, silenceTimeout time.Duration, cause string) bool {
 	if s.away {
 		return true
@@ -64,7 +66,7 @@ func (s *state) missed(began, now time.Time, silenceTimeout time.Duration, cause
 	return true
 }
 
-// probed records the result of a probe.
+// probed notes the result of a probe.
 func (s *state) probed(now time.Time, reachable bool) {
 	switch {
 	case !reachable:
@@ -74,12 +76,12 @@ func (s *state) probed(now time.Time, reachable bool) {
 	}
 }
 
-// due reports whether a question may try the preferred hook.
+// due reports whether a question may try the preferred hook now.
 func (s *state) due(now time.Time) bool {
 	return s.away && !s.trying && !s.good.IsZero() && (s.soon || now.Sub(s.good) >= s.hold)
 }
 
-// failed records that the preferred hook did not respond to its trial.
+// failed notes that the preferred hook did not respond to its trial.
 func (s *state) failed(cause string) {
 	s.trying = false
 	s.soon = false
@@ -88,7 +90,7 @@ func (s *state) failed(cause string) {
 	s.hold = min(2*s.hold, maxHold)
 }
 
-// back records that the preferred hook answers again.
+// back notes that the preferred hook answers again.
 func (s *state) back(now time.Time) {
 	s.away = false
 	s.cause = ""
@@ -98,26 +100,26 @@ func (s *state) back(now time.Time) {
 	s.returned = now
 }
 
-// operation records whether the preferred hook serves one operation.
+// operation remembers whether the preferred hook serves an operation.
 type operation struct {
 	unserved bool
 	cause    string
-	// recheck is the time of the next question to the preferred hook, and wait the time before it.
+	// recheck is when to ask the preferred hook again, and wait how long that was put off.
 	recheck time.Time
 	wait    time.Duration
 }
 
-// refused records that the preferred hook does not serve the operation.
+// refused notes that the preferred hook does not serve the operation.
 func (o *operation) refused(now time.Time, cause string) {
 	o.wait = min(max(2*o.wait, minRecheck), maxRecheck)
 	o.unserved, o.cause, o.recheck = true, cause, now.Add(o.wait)
 }
 
-// served records that the preferred hook serves the operation.
+// served notes that the preferred hook serves the operation.
 func (o *operation) served() { *o = operation{} }
 
-// skips reports whether the preferred hook need not be asked. If it must be asked, other questions
-// need not.
+// skips reports whether the preferred hook need not be asked. When it is time to ask, only the
+// first question does; the others still skip it.
 func (o *operation) skips(now time.Time) bool {
 	if !o.unserved || now.Before(o.recheck) {
 		return o.unserved
