@@ -8,7 +8,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// answerMap returns an answer as the JSON of a webhook, version v2.
+// answerMap returns an answer as a webhook would send it, in JSON of version v2.
 func answerMap(q *hook.Question, a *hook.Answer) (map[string]any, error) {
 	if q.Op == hook.Customize {
 		return map[string]any{"relatedResources": rules(a.Related)}, nil
@@ -40,7 +40,7 @@ func answerMap(q *hook.Question, a *hook.Answer) (map[string]any, error) {
 	return m, addExtras(m, a)
 }
 
-// value decodes JSON with all digits of its integers.
+// value decodes JSON and keeps all digits of integers.
 func value(raw json.RawMessage) (any, error) {
 	wrapped, err := object.DecodeMap([]byte(`{"v":` + string(raw) + `}`))
 	if err != nil {
@@ -65,7 +65,7 @@ func addPatches(m map[string]any, a *hook.Answer) {
 	}
 }
 
-// addExtras adds the fields that version v2 has in addition.
+// addExtras adds fields that exist only in version v2.
 func addExtras(m map[string]any, a *hook.Answer) error {
 	for _, c := range a.Conditions {
 		appendTo(m, "conditions", map[string]any{
@@ -123,7 +123,7 @@ func reference(ref object.Ref) map[string]any {
 	return m
 }
 
-// rules returns rules of related objects in JSON.
+// rules converts rules for related objects to JSON.
 func rules(list []hook.RelatedRule) []any {
 	out := make([]any, 0, len(list))
 	for _, rule := range list {

@@ -13,42 +13,42 @@ import (
 )
 
 const (
-	// DefaultPerParent is the default number of recordings of a parent.
+	// DefaultPerParent is how many recordings of a parent are kept by default.
 	DefaultPerParent = 20
-	// DefaultMaxBytes is the default size of all recordings.
+	// DefaultMaxBytes limits the size of all recordings by default.
 	DefaultMaxBytes = 256 << 20
-	// maxQueued bounds the exchanges that wait to be written, and maxQueuedBytes their size: the
-	// budget may have no limit.
+	// maxQueued limits how many exchanges may wait to be written, and maxQueuedBytes their size,
+	// since the budget may be unlimited.
 	maxQueued      = 256
 	maxQueuedBytes = 64 << 20
 )
 
-// Config configures a Recorder.
+// Config configures a [Recorder].
 type Config struct {
-	// Dir is the folder of the recordings. It is created.
+	// Dir is the folder for recordings. It is created if necessary.
 	Dir string
-	// PerParent is the number of recordings that are kept for each parent, or part of it.
+	// PerParent is how many recordings to keep for each parent, or for each part of it.
 	PerParent int
-	// MaxBytes bounds the size of all recordings.
+	// MaxBytes limits the size of all recordings.
 	MaxBytes int64
-	// Memory is the share of the process's budget; nil for no limit.
+	// Memory is a share of the process's budget. If it is nil, memory is not limited.
 	Memory *budget.Share
-	// Engine is the version of the engine.
+	// Engine is the engine's version.
 	Engine string
-	// Meter counts recordings.
+	// Meter receives what the recorder counts.
 	Meter Meter
 }
 
-// Meter counts recordings.
+// Meter receives what a [Recorder] counts, for example to export metrics.
 type Meter interface {
-	// Recorded counts a question by its result: "written", "dropped" or "failed".
+	// Recorded is called for each question with its result: "written", "dropped" or "failed".
 	Recorded(result string)
-	// Kept is the number of bytes on disk.
+	// Kept is called with the number of bytes on disk.
 	Kept(bytes int64)
 }
 
-// Recorder records the questions and answers of the hooks that it wraps. A nil *Recorder records
-// nothing.
+// Recorder records questions and answers of the hooks that [Recorder.Openers] wraps. A nil
+// *Recorder records nothing.
 type Recorder struct {
 	Config
 	queue  chan exchange
@@ -56,7 +56,7 @@ type Recorder struct {
 	folder *folder
 }
 
-// Open prepares the folder, and reads which recordings it has. Run writes.
+// Open creates the folder and looks for recordings in it. Call [Recorder.Run] to write new ones.
 func Open(s Config) (*Recorder, error) {
 	f, err := openFolder(s)
 	if err != nil {
@@ -66,7 +66,7 @@ func Open(s Config) (*Recorder, error) {
 	return &Recorder{Config: s, queue: make(chan exchange, maxQueued), folder: f}, nil
 }
 
-// Openers wraps each hook that the given openers open. A nil *Recorder returns the openers.
+// Openers wraps every hook that these openers open. If r is nil, it returns the openers unchanged.
 func (r *Recorder) Openers(openers hook.Openers) hook.Openers {
 	if r == nil {
 		return openers
@@ -86,7 +86,8 @@ func (r *Recorder) Openers(openers hook.Openers) hook.Openers {
 	return wrapped
 }
 
-// wrap records the questions to a hook. A question that its caller cancels is not recorded.
+// wrap returns a hook that records questions. It does not record a question that the caller
+// cancels.
 func (r *Recorder) wrap(next hook.Hook, at Hook) hook.Hook {
 	return hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 		begun := time.Now()
@@ -98,7 +99,7 @@ func (r *Recorder) wrap(next hook.Hook, at Hook) hook.Hook {
 	})
 }
 
-// add queues an exchange, or drops it if there is no room. It never waits.
+// add queues an exchange. If there is no room, it drops the exchange rather than wait.
 func (r *Recorder) add(e exchange) {
 	size := e.size()
 	if r.queued.Add(size) > maxQueuedBytes || r.Memory.TryAcquire(size) != nil {
@@ -119,7 +120,7 @@ func (r *Recorder) release(size int64) {
 	r.Memory.Release(size)
 }
 
-// size estimates the memory of an exchange, with that for its encoding.
+// size estimates how much memory an exchange takes, also while it is encoded.
 func (e *exchange) size() int64 {
 	size := e.question.Size() + int64(e.question.Controller.Size())
 	if e.answer != nil {
@@ -128,7 +129,7 @@ func (e *exchange) size() int64 {
 	return 4*size + 1<<10
 }
 
-// answerSize is the bytes of the texts of an answer.
+// answerSize counts the bytes in an answer's texts.
 func answerSize(a *hook.Answer) int64 {
 	size := len(a.Status)
 	for _, child := range a.Children {
@@ -159,7 +160,8 @@ func answerSize(a *hook.Answer) int64 {
 	return int64(size) + int64(len(a.States))<<8
 }
 
-// Run writes until ctx ends, and then the rest of the queue. A nil *Recorder returns.
+// Run writes exchanges until ctx ends, and then writes what is left in the queue. If r is nil, it
+// returns at once.
 func (r *Recorder) Run(ctx context.Context) {
 	if r == nil {
 		return
@@ -181,7 +183,7 @@ func (r *Recorder) Run(ctx context.Context) {
 	}
 }
 
-// write writes one recording.
+// write writes a recording.
 func (r *Recorder) write(ctx context.Context, e exchange) {
 	defer r.release(e.size())
 	err := r.save(e)
@@ -196,7 +198,7 @@ func (r *Recorder) write(ctx context.Context, e exchange) {
 
 func (r *Recorder) save(e exchange) (err error) {
 	defer func() {
-		if panicked := recover(); panicked != nil { // a recording must not end the engine
+		if panicked := recover(); panicked != nil { // a fault in a recording must not end the engine
 			err = fmt.Errorf("panic: %v", panicked)
 		}
 	}()

@@ -1,12 +1,15 @@
-// Package recording keeps questions and answers of hooks as files: "hookloop serve --record-dir"
-// writes them, "hookloop replay", "hookloop verify --recording" and the test helpers of the SDKs
-// read them.
+// Package recording stores what a hook was asked and what it answered in files. "hookloop serve
+// --record-dir" writes them; "hookloop replay", "hookloop verify --recording" and the test helpers
+// of the SDKs read them.
 //
-// A recording is one JSON file with the question as the JSON of a webhook, version v2, and what
-// that lacks. Values of Secrets are masked, and headers are not recorded. A Recorder wraps hooks at
-// the port, so that all kinds of controllers and all transports have the same recordings. It never
-// waits for the disk: questions beyond its bounds are dropped and counted. Its functions are safe
-// for concurrent use. The tests use temporary folders.
+// To record, wrap openers with [Recorder.Openers] and call [Recorder.Run]. All transports and all
+// kinds of controllers give the same recordings. A Recorder never delays a question: it drops what
+// it cannot queue, and counts that. To read a file, call [Read]; [Recording.Ask] and
+// [Recording.Reply] return the question and the answer.
+//
+// A recording is a JSON file. It contains the question as a webhook of version v2 would get it, and
+// fields that this JSON lacks. Secret values are masked, and headers are not recorded. All
+// functions are safe for concurrent use.
 package recording
 
 import (
@@ -24,49 +27,49 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Format identifies the files and their version. Readers refuse any other.
+// Format identifies these files and their version. Readers reject any other value.
 const Format = "hookloop.dev/recording/v1"
 
-// Recording is a question with its answer. Its JSON is the file.
+// Recording holds a question and its answer. Marshal it to JSON to get the file.
 type Recording struct {
 	Format     string    `json:"format"`
 	RecordedAt time.Time `json:"recordedAt"`
-	// Engine is the version of the engine.
+	// Engine is the engine's version.
 	Engine string              `json:"engine,omitempty"`
 	Kind   hook.ControllerKind `json:"kind"`
 	// Operation is sync, finalize, customize, map or tombstone.
 	Operation hook.Op `json:"operation"`
 	Hook      Hook    `json:"hook"`
-	// Seconds is the time until the answer.
+	// Seconds is how long the answer took.
 	Seconds float64 `json:"seconds"`
-	// PreviousRevision reports that the parent is as it was at a previous revision.
+	// PreviousRevision is set if the question shows the parent as it was at a previous revision.
 	PreviousRevision bool `json:"previousRevision,omitempty"`
-	// Children are the declared kinds, and Related the groups of related objects.
+	// Children lists the declared kinds, and Related the groups of related objects.
 	Children []Group `json:"children"`
 	Related  []Group `json:"related,omitempty"`
-	// Masked counts the masked values of Secrets.
+	// Masked counts the Secret values that were masked.
 	Masked int `json:"masked,omitempty"`
-	// Question is the question as the JSON of a webhook, version v2.
+	// Question is the question as a webhook would get it, in JSON of version v2.
 	Question json.RawMessage `json:"question"`
-	// Answer is the answer as that JSON; Error is set instead if there is none.
+	// Answer is the answer in the same JSON. If there is no answer, Error is set instead.
 	Answer json.RawMessage `json:"answer,omitempty"`
 	Error  *Failure        `json:"error,omitempty"`
 }
 
-// Hook is the hook that was asked.
+// Hook describes the hook that was asked.
 type Hook struct {
 	Transport string `json:"transport"`
 	Address   string `json:"address"`
 	Version   string `json:"version,omitempty"`
 }
 
-// Group is a resource of children or of related objects.
+// Group describes a resource of children or of related objects.
 type Group struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Resource   string `json:"resource"`
 	Namespaced bool   `json:"namespaced"`
-	// Name is that of a requirement. NotFound and Error are those of related objects that could not
+	// Name comes from a requirement. NotFound and Error are set for related objects that could not
 	// be read.
 	Name     string `json:"name,omitempty"`
 	NotFound bool   `json:"notFound,omitempty"`
@@ -79,7 +82,7 @@ type Failure struct {
 	Message string `json:"message"`
 }
 
-// exchange is a question with its outcome, before it is encoded.
+// exchange is a question and its outcome before they are encoded.
 type exchange struct {
 	question *hook.Question
 	answer   *hook.Answer
@@ -89,12 +92,12 @@ type exchange struct {
 	hook     Hook
 }
 
-// New returns a recording of an answer or an error.
+// New makes a recording from an answer or an error.
 func New(q *hook.Question, a *hook.Answer, err error) (*Recording, error) {
 	return encode(exchange{question: q, answer: a, err: err})
 }
 
-// encode makes a recording, with masked Secrets.
+// encode makes a recording and masks Secrets.
 func encode(e exchange) (*Recording, error) {
 	q := e.question
 	r := &Recording{
@@ -155,7 +158,7 @@ func groupOf(r object.Resource) Group {
 	}
 }
 
-// Resource returns the resource of a group.
+// Resource returns the group's resource.
 func (g Group) resource() object.Resource {
 	return object.Resource{
 		GVK: schema.FromAPIVersionAndKind(g.APIVersion, g.Kind), Plural: g.Resource, Namespaced: g.Namespaced,
@@ -163,7 +166,7 @@ func (g Group) resource() object.Resource {
 	}
 }
 
-// Resources are the resources of the children and of the related objects.
+// Resources returns the resources of children and of related objects.
 func (r *Recording) Resources() []object.Resource {
 	var all []object.Resource
 	for _, groups := range [][]Group{r.Children, r.Related} {
@@ -174,10 +177,10 @@ func (r *Recording) Resources() []object.Resource {
 	return all
 }
 
-// MaxFileBytes bounds the size of a recording.
+// MaxFileBytes limits the size of a recording.
 const MaxFileBytes = 128 << 20
 
-// Read reads a file. The error names the file and the expected format.
+// Read reads a recording from a file. An error names the file and the expected format.
 func Read(name string) (*Recording, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -228,7 +231,7 @@ func Decode(data []byte) (*Recording, error) {
 	return r, nil
 }
 
-// asJSON is the question's JSON.
+// asJSON returns the question's JSON.
 type asJSON struct {
 	Controller json.RawMessage                       `json:"controller"`
 	Parent     json.RawMessage                       `json:"parent"`
@@ -242,7 +245,7 @@ type asJSON struct {
 	Required   map[string]map[string]json.RawMessage `json:"required"`
 }
 
-// Ask returns the question.
+// Ask returns the recorded question.
 func (r *Recording) Ask() (*hook.Question, error) {
 	if _, known := kinds[r.Kind]; !known {
 		return nil, fmt.Errorf("kind: got %q, expected composite, decorator or map", r.Kind)
@@ -274,7 +277,7 @@ func (r *Recording) Ask() (*hook.Question, error) {
 	return q, r.addGroups(q, raw)
 }
 
-// kinds are the kinds of controllers that a recording may have.
+// kinds lists the kinds of controllers that a recording may name.
 var kinds = func() map[hook.ControllerKind]bool {
 	all := map[hook.ControllerKind]bool{}
 	for _, d := range hook.Descriptors() {
@@ -283,7 +286,7 @@ var kinds = func() map[hook.ControllerKind]bool {
 	return all
 }()
 
-// addGroups adds the observed and related objects.
+// addGroups adds observed and related objects to the question.
 func (r *Recording) addGroups(q *hook.Question, raw asJSON) error {
 	children := map[string]map[string]map[string]json.RawMessage{
 		"children": raw.Children, "attachments": raw.Attached, "outputs": raw.Outputs,
@@ -316,7 +319,7 @@ func (r *Recording) addGroups(q *hook.Question, raw asJSON) error {
 	return nil
 }
 
-// groupObjects returns the objects of a group in the order of the engine.
+// groupObjects returns a group's objects in the engine's order.
 func groupObjects(g Group, from map[string]map[string]json.RawMessage) (hook.Group, error) {
 	group := hook.Group{Resource: g.resource()}
 	var all []*object.Object
@@ -332,7 +335,7 @@ func groupObjects(g Group, from map[string]map[string]json.RawMessage) (hook.Gro
 	return group, nil
 }
 
-// Reply returns the recorded answer; nil if the call failed.
+// Reply returns the recorded answer, or nil if the call failed.
 func (r *Recording) Reply(q *hook.Question) (*hook.Answer, error) {
 	if len(r.Answer) == 0 {
 		return nil, nil
