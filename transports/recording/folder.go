@@ -17,30 +17,31 @@ import (
 )
 
 const (
-	// timeLayout begins the name of a file, so that names sort by time.
+	// timeLayout is how a file's name begins, so that names sort by time.
 	timeLayout = "20060102T150405.000000000Z"
 	temporary  = ".recording-"
 	extension  = ".json"
-	// fileDepth is the number of folders between DIR and a recording.
+	// fileDepth counts the folders between DIR and a recording.
 	fileDepth = 2
-	// abandoned is the age of temporary files of processes that have ended; another process may be
-	// writing a younger one.
+	// abandoned is the age from which a temporary file belongs to a process that has ended. A
+	// younger file may still be written.
 	abandoned = time.Hour
-	// maxName bounds the name of a folder, in bytes.
+	// maxName limits the name of a folder, in bytes.
 	maxName = 200
 )
 
-// folder is the recordings on disk: DIR/KIND-CONTROLLER/NAMESPACE_NAME/TIME-OPERATION.json. One
-// goroutine uses it.
+// folder manages the recordings on disk: DIR/KIND-CONTROLLER/NAMESPACE_NAME/TIME-OPERATION.json.
+// Only one goroutine may use it.
 type folder struct {
 	dir       string
 	perParent int
 	maxBytes  int64
-	// files are all recordings, the oldest first; of are those of each parent. bytes is their size.
+	// files lists all recordings, oldest first, and of lists them by parent. bytes is their total
+	// size.
 	files []*kept
 	of    map[string][]*kept
 	bytes int64
-	// present counts the files that are not gone.
+	// present counts the files that still exist.
 	present int
 }
 
@@ -51,7 +52,7 @@ type kept struct {
 	gone         bool
 }
 
-// openFolder creates the folder and reads which recordings it has.
+// openFolder creates the folder and looks for recordings in it.
 func openFolder(s Config) (*folder, error) {
 	f := &folder{dir: s.Dir, perParent: s.PerParent, maxBytes: s.MaxBytes, of: map[string][]*kept{}}
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
@@ -65,7 +66,7 @@ func openFolder(s Config) (*folder, error) {
 		switch depth := strings.Count(path, "/"); {
 		case err != nil:
 			return err
-		case entry.IsDir() && depth >= fileDepth: // not of this package
+		case entry.IsDir() && depth >= fileDepth: // not written by this package
 			return fs.SkipDir
 		case entry.IsDir() || depth != fileDepth:
 			return nil
@@ -75,7 +76,7 @@ func openFolder(s Config) (*folder, error) {
 			return err
 		}
 		if strings.HasPrefix(entry.Name(), temporary) && time.Since(info.ModTime()) > abandoned {
-			return root.Remove(path) // of a process that has ended
+			return root.Remove(path) // its process has ended
 		}
 		if !isRecording(entry.Name()) {
 			return nil
@@ -97,7 +98,8 @@ func openFolder(s Config) (*folder, error) {
 	return f, checkWritable(s.Dir)
 }
 
-// checkWritable creates a file, so that a folder that cannot be written is an error at the start.
+// checkWritable creates a file, so that a folder that cannot be written to is reported at the
+// start.
 func checkWritable(dir string) error {
 	probe, err := os.CreateTemp(dir, temporary)
 	if err != nil {
@@ -107,7 +109,7 @@ func checkWritable(dir string) error {
 	return os.Remove(probe.Name())
 }
 
-// isRecording reports whether a file has the name of a recording.
+// isRecording reports whether a file is named like a recording.
 func isRecording(name string) bool {
 	if !strings.HasSuffix(name, extension) || len(name) < len(timeLayout) {
 		return false
@@ -122,7 +124,7 @@ func (f *folder) add(k *kept) {
 	f.present++
 }
 
-// save writes a recording in one step, and removes old ones.
+// save writes a recording atomically, then removes old ones.
 func (f *folder) save(r *Recording, q *hook.Question) error {
 	data, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
@@ -145,7 +147,7 @@ func (f *folder) save(r *Recording, q *hook.Question) error {
 	return nil
 }
 
-// folderName names the folder of a parent, or of a part of it.
+// folderName returns the name for the folder of a parent, or of one of its parts.
 func folderName(q *hook.Question) string {
 	name := q.Parent.Namespace() + "_" + q.Parent.Name()
 	if q.MapKey != "" {
@@ -154,8 +156,8 @@ func folderName(q *hook.Question) string {
 	return strings.TrimPrefix(name, "_")
 }
 
-// segment returns a text as one segment of a path. A text that is changed for that gets a hash, so
-// that no two texts have one segment.
+// segment turns a text into one segment of a path. If this changes the text, a hash is added, so
+// that two texts never get the same segment.
 func segment(text string) string {
 	safe := strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || r == '.' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -173,7 +175,7 @@ func segment(text string) string {
 	return safe
 }
 
-// writeFile writes a file that only its owner can read, in one step.
+// writeFile writes a file atomically. Only its owner can read it.
 func writeFile(dir, path string, data []byte) error {
 	file, err := os.CreateTemp(dir, temporary) // mode 0600
 	if err != nil {
@@ -187,19 +189,20 @@ func writeFile(dir, path string, data []byte) error {
 		err = os.Rename(file.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(file.Name()) // the error before it counts
+		_ = os.Remove(file.Name()) // return the first error
 	}
 	return err
 }
 
-// trimParent removes the oldest recordings of a parent beyond its bound.
+// trimParent removes a parent's oldest recordings if there are too many.
 func (f *folder) trimParent(parent string) {
 	for len(f.of[parent]) > f.perParent {
 		f.remove(f.of[parent][0])
 	}
 }
 
-// trim removes the oldest recordings beyond the bound of all, and forgets those that are gone.
+// trim removes the oldest recordings if there are too many in total, and forgets files that are
+// gone.
 func (f *folder) trim() {
 	for len(f.files) > 0 && (f.bytes > f.maxBytes || f.files[0].gone) {
 		oldest := f.files[0]
@@ -211,7 +214,7 @@ func (f *folder) trim() {
 	}
 }
 
-// remove removes a file. One that is gone already is no error.
+// remove removes a file. It is not an error if the file is gone already.
 func (f *folder) remove(k *kept) {
 	if k.gone {
 		return
@@ -224,6 +227,6 @@ func (f *folder) remove(k *kept) {
 	f.of[k.parent] = list
 	if len(list) == 0 {
 		delete(f.of, k.parent)
-		_ = os.Remove(k.parent) // it stays if it has other files
+		_ = os.Remove(k.parent) // fails if other files are left, which is right
 	}
 }

@@ -12,22 +12,22 @@ import (
 	"strings"
 )
 
-// minReplaced is the length from which a value of a Secret is masked in all texts, in bytes.
-// Shorter ones are masked in the Secret only: they would occur everywhere.
+// minReplaced is the length in bytes from which a Secret's value is masked wherever it occurs.
+// Shorter values are masked only in the Secret itself, because they occur in many other texts.
 const minReplaced = 6
 
-// masks replaces the values of Secrets by masked-1, masked-2, …: equal values have equal masks, so
-// that a hook that copies a Secret gives the same answer to a masked question.
+// masks replaces values in Secrets by masked-1, masked-2, and so on. Equal values get equal masks,
+// so that a hook that copies a Secret answers a masked question in the same way.
 type masks struct {
-	// names are the masks by value.
+	// names maps values to masks.
 	names map[string]string
 	texts *strings.Replacer
 }
 
-// alreadyMasked matches a mask, which stays as it is when a masked question is asked again.
+// alreadyMasked matches a mask. Masks are kept when a masked question is asked again.
 var alreadyMasked = regexp.MustCompile(`^masked-[0-9]+$`)
 
-// newMasks finds the values of the Secrets in some values, in a fixed order.
+// newMasks finds the values in Secrets, in a fixed order.
 func newMasks(values ...map[string]any) *masks {
 	m := &masks{names: map[string]string{}}
 	for _, v := range values {
@@ -51,8 +51,8 @@ func newMasks(values ...map[string]any) *masks {
 	return m
 }
 
-// encodings are the forms in which a text may have a value of a Secret: as it is, in base64, in
-// JSON or YAML inside of a text, with and without the escapes for HTML, and in a URL.
+// encodings lists how a text may contain a Secret's value: as it is, in base64, quoted in JSON or
+// YAML (with and without escapes for HTML), and in a URL.
 var encodings = []func(string) string{
 	func(text string) string { return text },
 	encoded,
@@ -63,7 +63,7 @@ var encodings = []func(string) string{
 	url.PathEscape,
 }
 
-// inJSON returns a text as JSON has it between quotes.
+// inJSON returns the text as it stands between quotes in JSON.
 func inJSON(text string, html bool) string {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
@@ -74,7 +74,7 @@ func inJSON(text string, html bool) string {
 
 func encoded(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
-// find collects the values of Secrets.
+// find collects the values in Secrets.
 func (m *masks) find(value any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -91,8 +91,8 @@ func (m *masks) find(value any) {
 	}
 }
 
-// isSecret reports whether an object is a Secret. One without an apiVersion is a wrong answer, and
-// has values, too.
+// isSecret reports whether an object is a Secret. A Secret without an apiVersion is an invalid
+// answer, but we must mask it too.
 func isSecret(m map[string]any) bool {
 	version, set := m["apiVersion"]
 	return m["kind"] == "Secret" && (version == "v1" || !set)
@@ -107,7 +107,7 @@ func (m *masks) findIn(secret map[string]any) {
 	}
 }
 
-// asText returns a value of a Secret as a text. An answer may have a number by mistake.
+// asText returns a Secret's value as text. A hook may return a number by mistake.
 func asText(value any) string {
 	if text, ok := value.(string); ok || value == nil {
 		return text
@@ -115,7 +115,7 @@ func asText(value any) string {
 	return fmt.Sprint(value)
 }
 
-// plain returns a value of a Secret without its encoding.
+// plain returns a Secret's value decoded.
 func plain(field, text string) string {
 	if field == "data" {
 		if data, err := base64.StdEncoding.DecodeString(text); err == nil {
@@ -125,7 +125,7 @@ func plain(field, text string) string {
 	return text
 }
 
-// name returns the mask of a value.
+// name returns the mask for a value.
 func (m *masks) name(secret string) string {
 	name, known := m.names[secret]
 	switch {
@@ -141,7 +141,7 @@ func (m *masks) name(secret string) string {
 	return name
 }
 
-// mask returns a value with masks. The value is changed.
+// mask masks a value. It modifies the value.
 func (m *masks) mask(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -166,7 +166,7 @@ func (m *masks) mask(value any) any {
 	return value
 }
 
-// text masks values inside of a text.
+// text masks values that occur in a text.
 func (m *masks) text(text string) string { return m.texts.Replace(text) }
 
 func (m *masks) maskSecret(secret map[string]any) {
@@ -182,13 +182,13 @@ func (m *masks) maskSecret(secret map[string]any) {
 	}
 	metadata, _ := secret["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	const applied = "kubectl.kubernetes.io/last-applied-configuration" // it has the values, too
+	const applied = "kubectl.kubernetes.io/last-applied-configuration" // it contains the values, too
 	if _, there := annotations[applied]; there {
 		annotations[applied] = "masked"
 	}
 }
 
-// maskQueries masks the values in the queries of a controller's URLs: they may be credentials.
+// maskQueries masks query values in a controller's URLs, which may be credentials.
 func maskQueries(controller any) {
 	switch v := controller.(type) {
 	case map[string]any:
@@ -213,7 +213,7 @@ func maskQueries(controller any) {
 	}
 }
 
-// withoutUser returns a URL without a user and a password.
+// withoutUser removes user and password from a URL.
 func withoutUser(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.User == nil {
