@@ -3,11 +3,11 @@ package codec
 import (
 	"errors"
 	"fmt"
-	"github.com/hookloop/hookloop/internal/printable"
 	"strings"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/printable"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"

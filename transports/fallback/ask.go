@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/hookloop/hookloop/internal/printable"
 	"strings"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/printable"
 	"github.com/hookloop/hookloop/transports/codec"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"

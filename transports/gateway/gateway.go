@@ -13,7 +13,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"github.com/hookloop/hookloop/internal/printable"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/budget"
+	"github.com/hookloop/hookloop/internal/printable"
 	"github.com/hookloop/hookloop/transports/gateway/internal/auth"
 	"github.com/hookloop/hookloop/transports/internal/stream"
 	"google.golang.org/grpc"

@@ -2,10 +2,10 @@ package gateway
 
 import (
 	"context"
-	"github.com/hookloop/hookloop/internal/printable"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/printable"
 	"github.com/hookloop/hookloop/transports/internal/stream"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"

@@ -2,10 +2,10 @@ package webhook
 
 import (
 	"fmt"
-	"github.com/hookloop/hookloop/internal/printable"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/printable"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 

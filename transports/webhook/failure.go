@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"github.com/hookloop/hookloop/internal/printable"
 	"io"
 	"net"
 	"net/http"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/internal/budget"
+	"github.com/hookloop/hookloop/internal/printable"
 )
 
 func (c *client) fail(kind hook.ErrorKind, err error) *hook.Error {

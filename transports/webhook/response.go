@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/hookloop/hookloop/internal/printable"
 	"math"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/printable"
 	kjson "sigs.k8s.io/json"
 )
 

@@ -2,12 +2,12 @@ package stream
 
 import (
 	"errors"
-	"github.com/hookloop/hookloop/internal/printable"
 	"slices"
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/printable"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/labels"

@@ -1,12 +1,12 @@
 package dev
 
 import (
-	"github.com/hookloop/hookloop/engine"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/hookloop/hookloop/engine"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/types"

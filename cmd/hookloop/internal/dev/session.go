@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/hookloop/hookloop/cmd/hookloop/internal/overlay"
-	"github.com/hookloop/hookloop/engine"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +12,8 @@ import (
 
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/filewatch"
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/hookprocess"
+	"github.com/hookloop/hookloop/cmd/hookloop/internal/overlay"
+	"github.com/hookloop/hookloop/engine"
 	"github.com/hookloop/hookloop/server"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"

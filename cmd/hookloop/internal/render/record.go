@@ -2,13 +2,13 @@ package render
 
 import (
 	"fmt"
-	"github.com/hookloop/hookloop/engine"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/hookloop/hookloop/cmd/hookloop/internal/manifest"
+	"github.com/hookloop/hookloop/engine"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
 )

@@ -2,11 +2,11 @@ package render
 
 import (
 	"fmt"
-	"github.com/hookloop/hookloop/engine"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/hookloop/hookloop/engine"
 	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
-	"github.com/hookloop/hookloop/engine"
 	"strings"
 	"testing"
 
+	"github.com/hookloop/hookloop/engine"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/runtime/schema"
