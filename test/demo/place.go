@@ -47,7 +47,7 @@ func openPlace(ctx context.Context, file, dir string) (*place, error) {
 	if err != nil {
 		return p, fmt.Errorf("%s: %w, expected a kubeconfig file with a current context", envKubeconfig, err)
 	}
-	fmt.Printf("  cluster: %s; everything is made in the namespace %s, and removed at the end\n", host, p.namespace)
+	fmt.Printf("  cluster: %s; creating everything in the namespace %s, and deleting it at the end\n", host, p.namespace)
 	if err := p.refuseCRDs(ctx); err != nil {
 		return p, err
 	}
@@ -83,7 +83,7 @@ func findKubectl() (localplane.Program, error) {
 	if _, err := os.Stat(cluster.Built()); err == nil {
 		return localplane.One(cluster.Built()).Kubectl, nil
 	}
-	return localplane.Program{}, errors.New("there is no kubectl on the PATH; the story needs one")
+	return localplane.Program{}, errors.New("kubectl is not on the PATH; install it")
 }
 
 // copyKubeconfig writes the current context of a kubeconfig file with the namespace of the story.

@@ -50,14 +50,14 @@ func open(ctx context.Context) (*stage, error) {
 		do    func(context.Context) error
 	}
 	acts := []act{
-		{"A Kubernetes control plane is searched.", s.findAssets},
-		{"It starts: etcd, the API server, and the controller manager if there is one. CRDs are installed.", s.startCluster},
-		{"`hookloop serve` starts; a Jaeger starts beside it, to collect traces.", s.startEngine},
+		{"Looking for a Kubernetes control plane …", s.findAssets},
+		{"Starting etcd, the API server and (if found) the controller manager; installing CRDs …", s.startCluster},
+		{"Starting `hookloop serve`, and a Jaeger to collect traces …", s.startEngine},
 	}
 	if os.Getenv(envKubeconfig) != "" {
 		acts = []act{
-			{"The cluster of " + envKubeconfig + " gets a namespace, and the CRDs of the examples.", s.usePlace},
-			{"A Jaeger starts, to collect traces.", s.startTraces},
+			{"Creating a namespace and the examples' CRDs in the cluster of " + envKubeconfig + " …", s.usePlace},
+			{"Starting a Jaeger to collect traces …", s.startTraces},
 		}
 	}
 	for _, step := range acts {
@@ -77,7 +77,7 @@ func (s *stage) findAssets(ctx context.Context) (err error) {
 	s.assets, err = localplane.Find(ctx, search)
 	var missing *localplane.MissingError
 	if errors.As(err, &missing) {
-		fmt.Printf("  none is there: %s\n", strings.Join(missing.Tried, "; "))
+		fmt.Printf("  found none: %s\n", strings.Join(missing.Tried, "; "))
 		if err := controlPlane(ctx); err != nil {
 			return err
 		}
@@ -87,12 +87,12 @@ func (s *stage) findAssets(ctx context.Context) (err error) {
 		return err
 	}
 	if s.assets.Kubectl.IsZero() {
-		return fmt.Errorf("%s has no kubectl, and there is none on the PATH; the story needs one", s.assets.Source)
+		return fmt.Errorf("%s has no kubectl, and it is not on the PATH; install it", s.assets.Source)
 	}
 	fmt.Printf("  found: %s\n", s.assets.Source)
 	if s.assets.ControllerManager.IsZero() {
-		fmt.Println("  It has no kube-controller-manager. Nothing collects garbage, so that the story leaves out the\n" +
-			"  step in which an object is deleted with its children.")
+		fmt.Println("  It has no kube-controller-manager, which would collect garbage. Leaving out the step that deletes\n" +
+			"  an object with its children.")
 	}
 	return nil
 }

@@ -64,14 +64,14 @@ type step struct {
 func (s *stage) run(ctx context.Context, t tale) error {
 	fmt.Printf("\n━━━ %s (examples/%s) ━━━\n", t.title, t.example)
 	steps := []step{
-		{"The hook starts, in a process of its own; the controller is declared.", s.declare},
-		{"An object is created, and the hook makes its children.", s.create},
-		{"The object is changed, and its children follow.", s.change},
-		{"A child is deleted by hand, and comes back.", s.loseChild},
-		{"The trace of the change, as Jaeger has it.", s.trace},
+		{"Starting the hook in its own process, and declaring the controller …", s.declare},
+		{"Creating an object; the hook answers with its children …", s.create},
+		{"Changing the object; its children follow …", s.change},
+		{"Deleting a child by hand; it comes back …", s.loseChild},
+		{"Reading the trace of the change from Jaeger …", s.trace},
 	}
 	if s.place != nil || !s.assets.ControllerManager.IsZero() {
-		steps = append(steps, step{"The object is deleted, and everything is cleaned up.", s.remove})
+		steps = append(steps, step{"Deleting the object; its children go with it …", s.remove})
 	}
 	for _, step := range steps {
 		fmt.Printf("\n● %s\n", step.title)
@@ -213,7 +213,7 @@ func (s *stage) loseChild(ctx context.Context, t tale) error {
 	if err := s.eventually(ctx, "the Service is back", func() error {
 		after, err := s.kubectl(ctx, "get", "service", t.example, "-o", uid)
 		if err == nil && after == before {
-			err = errors.New("the Service is the old one")
+			err = errors.New("the Service is still the old one")
 		}
 		return err
 	}); err != nil {
@@ -222,7 +222,7 @@ func (s *stage) loseChild(ctx context.Context, t tale) error {
 	return s.show(ctx, "get", "service", t.example)
 }
 
-// trace prints the change of step "The object is changed", which is generation 2. If Jaeger was not
+// trace prints the change of step "Changing the object", which is generation 2. If Jaeger was not
 // ready at that step, another change follows: generation 3.
 func (s *stage) trace(ctx context.Context, t tale) error {
 	generation := int64(2)
@@ -230,7 +230,7 @@ func (s *stage) trace(ctx context.Context, t tale) error {
 		return err
 	}
 	if !s.recorded {
-		fmt.Println("  Jaeger did not run at that change yet, so that the object is changed again.")
+		fmt.Println("  Jaeger was not running yet. Changing the object again to get a trace.")
 		if err := s.changeTo(ctx, t, "Jaeger"); err != nil {
 			return err
 		}
@@ -269,7 +269,7 @@ func (s *stage) remove(ctx context.Context, t tale) error {
 	if err := s.eventually(ctx, "the children are gone", func() error {
 		out, err := s.kubectl(ctx, "get", children, "--selector", "controller-uid", "-o", "name")
 		if err == nil && out != "" {
-			err = fmt.Errorf("%s are still there", strconv.Quote(out))
+			err = fmt.Errorf("%s still exist", strconv.Quote(out))
 		}
 		return err
 	}); err != nil {

@@ -87,7 +87,7 @@ func (t *traces) running() bool {
 // await waits until the Jaeger runs.
 func (t *traces) await(ctx context.Context) error {
 	if t.built && !t.running() {
-		fmt.Println("  Jaeger is still being built, which takes about 2 minutes on two cores; DEMO_JAEGER=FILE names one.")
+		fmt.Println("  Still building Jaeger (about 2 minutes on two cores). Set DEMO_JAEGER=FILE to use a built one.")
 	}
 	select {
 	case <-t.ready:

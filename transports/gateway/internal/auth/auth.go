@@ -118,13 +118,13 @@ func reviewFailed(ctx context.Context, resource string, err error) error {
 	if ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Err()
 	}
-	klog.FromContext(ctx).Error(err, "the API server could not be asked about a caller", "resource", resource)
+	klog.FromContext(ctx).Error(err, "cannot check a caller with the API server", "resource", resource)
 	if apierrors.IsForbidden(err) {
 		return refusal(
 			codes.Unavailable,
 			"GatewayForbidden",
 			fmt.Sprintf(
-				"Hookloop itself may not create %s, so that it cannot tell who may call; its ClusterRole needs that right",
+				"Hookloop is not allowed to create %s, so it cannot check callers; add this right to its ClusterRole",
 				resource,
 			),
 		)
@@ -133,7 +133,7 @@ func reviewFailed(ctx context.Context, resource string, err error) error {
 		codes.Unavailable,
 		"APIServerUnavailable",
 		fmt.Sprintf(
-			"the API server does not answer Hookloop's %s at present; expected it to be there soon, try again",
+			"the API server is not answering (%s); try again soon",
 			resource,
 		),
 	)

@@ -76,12 +76,12 @@ func TestAPIServerIsAway(t *testing.T) {
 	client := g.trusted()
 	g.change(func() { g.down = errDown })
 	got := call(t, client, "Bearer good")
-	check(t, got, codes.Unavailable, "the API server does not answer Hookloop's tokenreviews")
+	check(t, got, codes.Unavailable, "the API server is not answering (tokenreviews)")
 	if strings.Contains(got.Message(), "10.96.0.1") {
 		t.Errorf("%q tells a stranger an address", got.Message())
 	}
 	g.change(func() { g.down = errForbidden })
-	check(t, call(t, client, "Bearer good"), codes.Unavailable, "Hookloop itself may not create tokenreviews")
+	check(t, call(t, client, "Bearer good"), codes.Unavailable, "Hookloop is not allowed to create tokenreviews")
 	g.change(func() { g.down = nil })
 	check(t, call(t, client, "Bearer good"), codes.OK)
 	g.change(func() { g.down = errDown })
