@@ -10,31 +10,32 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// fencedLock opens and closes a fence by what the API server answers about the lease. The elector
-// calls it from one goroutine at a time.
+// fencedLock wraps the lease so that the engine writes only while this replica holds it. It opens
+// the fence when the API server accepts a write of the lease, and closes it when the lease turns
+// out to belong to another replica. The elector calls it from one goroutine at a time.
 type fencedLock struct {
 	resourcelock.Interface
 	fence *engine.Fence
-	// lost is called when another replica has the lease after this one had it.
+	// lost is called when another replica has taken the lease from this one.
 	lost func()
 	held bool
-	// renewed is when the last write that took or renewed the lease was sent.
+	// renewed is when this replica sent the last write that took or renewed the lease.
 	renewed time.Time
-	// read is the last read of the lease since the last write.
+	// read holds what the last read returned, and is cleared by each write of the lease.
 	read leaseRead
 }
 
-// leaseRead is the result of a read of the lease; the zero value is none.
+// leaseRead holds what a read of the lease returned. The zero value means that there was no read.
 type leaseRead struct {
 	record *resourcelock.LeaderElectionRecord
 	raw    []byte
 	err    error
-	// at is when the read ended, and changed when the first one with the same result did.
+	// at is when this read ended. changed is when a read first returned this result.
 	at, changed time.Time
 }
 
-// fresh reports whether there is no need to read the lease again: it was read less than readPeriod
-// ago, and has not run out.
+// fresh returns true if we do not need to read the lease again: the last read is younger than
+// readPeriod, and the lease it returned has not run out.
 func (r *leaseRead) fresh() bool {
 	if r.at.IsZero() || time.Since(r.at) >= readPeriod {
 		return false
@@ -42,7 +43,8 @@ func (r *leaseRead) fresh() bool {
 	return r.err != nil || time.Since(r.changed) < time.Duration(r.record.LeaseDurationSeconds)*time.Second
 }
 
-// next returns the read that follows.
+// next makes the leaseRead that follows r. It keeps the time of the last change if the lease is
+// still the same.
 func (r *leaseRead) next(record *resourcelock.LeaderElectionRecord, raw []byte, err error) leaseRead {
 	now := time.Now()
 	next := leaseRead{record: record, raw: raw, err: err, at: now, changed: now}
@@ -52,8 +54,9 @@ func (r *leaseRead) next(record *resourcelock.LeaderElectionRecord, raw []byte, 
 	return next
 }
 
-// Get reads the lease, or returns the last read while another replica leads and it is fresh. A
-// lease that is another's closes the fence, and ends the work under it.
+// Get reads the lease. While another replica leads and the last read is fresh, it returns that read
+// without a request. If the lease belongs to another replica, it closes the fence and ends the work
+// that the fence protects.
 func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	if !l.held && l.read.fresh() {
 		return l.read.record, l.read.raw, l.read.err
@@ -73,8 +76,8 @@ func (l *fencedLock) Create(ctx context.Context, record resourcelock.LeaderElect
 	return l.write(ctx, record, l.Interface.Create)
 }
 
-// Update takes, renews or releases the lease. The elector renews it as often as it would try to
-// take it; a renewal within renewPeriod of the last one is left out.
+// Update takes, renews or releases the lease. The elector calls it as often as it would try to take
+// the lease, so Update skips a renewal that comes within renewPeriod of the last one.
 func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if l.held && record.HolderIdentity == l.Identity() && time.Since(l.renewed) < renewPeriod {
 		return nil
@@ -82,9 +85,10 @@ func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElect
 	return l.write(ctx, record, l.Interface.Update)
 }
 
-// write opens the fence for as long as this write of the lease keeps others from it, counted from
-// before it was sent. If the lease has changed since it was read, the fence is closed until it
-// has been read again; any other error leaves the fence to its time.
+// write sends a write of the lease and moves the fence. If the write succeeds, the fence is open
+// for as long as the lease keeps other replicas out, counted from before the write was sent. If the
+// lease has changed since it was read, the fence closes until it has been read again. After any
+// other error the fence closes when its time is up.
 func (l *fencedLock) write(
 	ctx context.Context,
 	record resourcelock.LeaderElectionRecord,

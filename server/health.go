@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// health answers probes: /healthz while the process lives, /readyz while it works or waits to lead.
-// The zero value is not ready. It is safe for concurrent use.
+// health answers the probes: /healthz while the process lives, /readyz while it works or waits to
+// lead. The zero value is not ready. It is safe for concurrent use.
 type health struct {
 	check atomic.Pointer[func() (ready bool, why string)]
 }
@@ -16,14 +16,14 @@ type health struct {
 // set sets the check of /readyz.
 func (h *health) set(check func() (ready bool, why string)) { h.check.Store(&check) }
 
-// standby makes a replica ready that waits to lead, so that a rollout of several replicas
-// continues.
+// standby makes a replica that waits to lead ready at once, so that a rollout of several replicas
+// can continue.
 func (h *health) standby() {
 	h.set(func() (bool, string) { return true, "standing by for leadership" })
 }
 
-// warming makes a replica that waits to lead ready when its caches are filled, so that a rollout of
-// several replicas ends a leader only when another replica can take over without a list.
+// warming makes a replica that waits to lead ready when its caches are filled. A rollout then stops
+// the old leader only when a replica is there that can take over without listing everything.
 func (h *health) warming(e runner) {
 	h.set(func() (bool, string) {
 		if !e.Warmed() {
@@ -36,8 +36,8 @@ func (h *health) warming(e runner) {
 // stopping makes the process unready.
 func (h *health) stopping() { h.set(func() (bool, string) { return false, "stopping" }) }
 
-// working makes the process ready when the engine is. The text has the engine's problems, which do
-// not make the process unready: a restart would not solve them.
+// working makes the process ready when the engine is ready. The answer lists the engine's problems,
+// but they do not make the process unready, because a restart would not solve them.
 func (h *health) working(e runner) {
 	h.set(func() (bool, string) {
 		if !e.Ready() {

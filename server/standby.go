@@ -10,36 +10,37 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// coolInterval is the time between two looks whether the controllers of a new leader run, so that
-// the handles of the time before are given back.
+// coolInterval is how often a new leader checks whether its controllers run. When they do, it
+// releases the caches that only the wait for leadership needed.
 const coolInterval = time.Second
 
-// standby is the engine of a replica that waits to lead. It is built and its caches are filled as
-// soon as another replica leads; if none does, it is built when this one leads.
+// standby builds the engine of a replica that waits to lead, and fills its caches as soon as
+// another replica leads. If no other replica leads, the engine is built when this one becomes the
+// leader.
 type standby struct {
 	process *process
-	// built is closed when engine or err is set, if begin was called.
+	// built is closed once begin has set engine or err.
 	built  chan struct{}
 	engine runner
 	err    error
-	// cool ends the warming; tasks waits for it.
+	// cool stops filling the caches; tasks waits until that has stopped.
 	cool  context.CancelFunc
 	tasks sync.WaitGroup
 
 	mu sync.Mutex // guards begun and over
-	// begun and over report that begin was called, or can no longer be.
+	// begun is true after begin was called. over is true when it must not be called any more.
 	begun, over bool
 }
 
-// buildError is the cause for which a replica stops waiting to lead: its engine cannot be built.
+// buildError ends the wait to lead if the engine cannot be built.
 type buildError struct{ err error }
 
 func (e *buildError) Error() string { return e.err.Error() }
 
 func newStandby(p *process) *standby { return &standby{process: p, built: make(chan struct{})} }
 
-// begin builds the engine in the background and fills its caches. An engine that cannot be built
-// ends the wait by fail.
+// begin builds the engine in the background and fills its caches. If the engine cannot be built,
+// begin calls fail, which ends the wait to lead.
 func (s *standby) begin(ctx context.Context, fail context.CancelCauseFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +92,7 @@ func (s *standby) work(ctx context.Context) error {
 	return s.engine.Run(ctx)
 }
 
-// stop ends the warming and the engine, after work has returned.
+// stop stops filling the caches and closes the engine. Call it after work has returned.
 func (s *standby) stop() {
 	s.mu.Lock()
 	s.over = true
