@@ -11,8 +11,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// grpcLog writes gRPC's own lines to the process's logger, as lines of its format. Only errors
-// appear at the default level, as with gRPC's own logger.
+// grpcLog passes gRPC's log lines to the process's logger, so that they have the same format. As
+// with gRPC's own logger, only errors appear at the default level.
 type grpcLog struct{ logger func() logr.Logger }
 
 var _ grpclog.LoggerV2 = grpcLog{}
@@ -20,7 +20,7 @@ var _ grpclog.LoggerV2 = grpcLog{}
 // gRPC accepts a logger only before it is used.
 func init() { grpclog.SetLoggerV2(grpcLog{klog.Background}) } //nolint:gochecknoinits // see above
 
-// The verbosities of gRPC's lines.
+// These are the verbosities at which gRPC's lines are logged.
 const (
 	grpcWarnings = 4
 	grpcInfos    = 6
@@ -41,7 +41,7 @@ func (g grpcLog) Fatal(args ...any)                 { g.fatal(fmt.Sprint(args...
 func (g grpcLog) Fatalln(args ...any)               { g.fatal(fmt.Sprintln(args...)) }
 func (g grpcLog) Fatalf(format string, args ...any) { g.fatal(fmt.Sprintf(format, args...)) }
 
-// V reports whether gRPC prepares lines of its verbosity.
+// V tells gRPC whether to prepare lines of this verbosity.
 func (g grpcLog) V(level int) bool { return g.logger().V(grpcInfos + level).Enabled() }
 
 func (g grpcLog) line(verbosity int, text string) {

@@ -12,19 +12,19 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// listener is one of the process's own HTTP servers.
+// listener serves HTTP for this process at one address: probes, metrics or profiles.
 type listener struct {
 	// flag names the address in messages.
 	flag, address string
 	handler       http.Handler
 }
 
-// drainTime is how long running answers may take once the process stops; they are probes and
-// scrapes.
+// drainTime is how long the server waits for running requests when the process stops. They are only
+// probes and scrapes.
 const drainTime = 5 * time.Second
 
-// start listens and serves until ctx ends; group waits for both. An address that is off starts
-// nothing. The address that was bound is returned, so that a test can ask for port 0.
+// start listens, and serves in group until ctx ends. It does nothing if the address is off. It
+// returns the address that was bound, so that a test can ask for port 0.
 func (l listener) start(ctx context.Context, group *errgroup.Group) (net.Addr, error) {
 	if off(l.address) {
 		return nil, nil

@@ -58,7 +58,7 @@ func (l Log) encoder() zapcore.Encoder {
 	return zapcore.NewJSONEncoder(config)
 }
 
-// parseLevel reads a level in the words of zap's flags; empty is info.
+// parseLevel parses a level as zap's flags spell it. An empty text means info.
 func parseLevel(text string) (zapcore.Level, error) {
 	switch strings.ToLower(text) {
 	case "", "info":
@@ -77,16 +77,16 @@ func parseLevel(text string) (zapcore.Level, error) {
 	return zapcore.Level(-min(verbosity, maxVerbosity)), nil
 }
 
-// maxVerbosity is the highest verbosity at which client-go does not log the bodies of requests:
-// they hold Secrets.
+// maxVerbosity limits how much client-go may log. Above it, client-go logs the bodies of requests,
+// which may hold Secrets.
 const maxVerbosity = 7
 
-// encodeLevel names every verbosity above 0 debug.
+// encodeLevel writes "debug" for every verbosity above 0.
 func encodeLevel(level zapcore.Level, out zapcore.PrimitiveArrayEncoder) {
 	zapcore.LowercaseLevelEncoder(max(level, zapcore.DebugLevel), out)
 }
 
-// timeEncoder returns the encoder of one of timeEncodings.
+// timeEncoder returns the encoder with this name, which should be one of timeEncodings.
 func timeEncoder(name string) zapcore.TimeEncoder {
 	switch name {
 	case "epoch":

@@ -12,20 +12,21 @@ import (
 )
 
 const (
-	// outsideHeap is left between the limit and Go's soft memory limit, or a tenth of the limit if
-	// that is more, but at most half of it: for the program itself, which the kernel can page out, and
-	// for what the kernel counts beside it.
+	// outsideHeap is how far Go's soft memory limit stays below the limit of the process. The program
+	// itself, which the kernel can page out, and what the kernel counts beside the heap need this
+	// room. A tenth of the limit is used instead if that is more, and never more than half.
 	outsideHeap = 64 << 20
-	// machineShare is the memory limit of a process without a container, as one n-th of the
-	// machine's memory.
+	// machineShare sets the memory limit outside of a container: the machine's memory divided by
+	// machineShare.
 	machineShare = 4
-	// reportInterval is the time between two readings of the caches' size.
+	// reportInterval is how often the size of the caches is read.
 	reportInterval = 5 * time.Second
 )
 
-// memory returns a budget with the memory limit of the process, in this order: the flag (0 for no
-// limit), GOMEMLIMIT, the container's limit, a quarter of the machine's memory. A limit of the flag
-// or of the container also becomes Go's soft memory limit, unless GOMEMLIMIT is set.
+// memory makes the budget for this process. It takes the limit from the first of these that is set:
+// the flag (0 means no limit), GOMEMLIMIT, the container's limit, a quarter of the machine's
+// memory. If the limit comes from the flag or the container, it also sets Go's soft memory limit,
+// unless GOMEMLIMIT is set.
 func (p *process) memory() (*budget.Budget, error) {
 	limit, source, err := p.memoryLimit()
 	if err != nil {
@@ -38,7 +39,7 @@ func (p *process) memory() (*budget.Budget, error) {
 	return budget.New(limit), nil
 }
 
-// The sources of the memory limit.
+// These name where the memory limit came from, for the log.
 const (
 	fromFlag        = "--memory-budget"
 	fromEnvironment = "GOMEMLIMIT"
@@ -58,7 +59,7 @@ func (p *process) memoryLimit() (limit int64, source string, err error) {
 	if err != nil {
 		return 0, fromMachine, err
 	}
-	// an error is for one that is not in a container, or not limited
+	// FromCgroup returns an error if there is no container, or no limit
 	if container, err := memlimit.FromCgroup(); err == nil && container < machine {
 		return bounded(container), fromContainer, nil
 	}

@@ -9,8 +9,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// heap is the state of the heap after the last garbage collection, and Go's soft memory limit, in
-// bytes.
+// heap describes the heap after the last garbage collection, and Go's soft memory limit, in bytes.
 type heap struct{ live, goal, limit uint64 }
 
 func readHeap() heap {
@@ -21,18 +20,20 @@ func readHeap() heap {
 	return heap{live: samples[0].Value.Uint64(), goal: samples[1].Value.Uint64(), limit: samples[2].Value.Uint64()}
 }
 
-// minRoom is the least share of the live heap for garbage, as one n-th. Without a limit there is a
-// quarter or more; with less than this, collections take much of the time.
+// minRoom says how much garbage should fit beside the live heap: at least the live heap divided by
+// minRoom. Without a limit, Go leaves a quarter or more; with less than minRoom allows, collections
+// take much of the CPU time.
 const minRoom = 10
 
-// tight reports whether the memory limit leaves little room for garbage. Go then collects more
-// often, up to half of the time, and exceeds the limit beyond that: it does not fail.
+// tight returns true if the memory limit leaves little room for garbage. Go then collects more
+// often, using up to half of the CPU time, and exceeds the limit rather than fail.
 func (h heap) tight() bool { return h.limit < noLimit && h.goal < h.live+h.live/minRoom }
 
-// noLimit is above all memory limits.
+// noLimit is larger than any real memory limit.
 const noLimit = 1 << 62
 
-// watchHeap logs when the memory limit begins or ceases to slow the process down, until ctx ends.
+// watchHeap logs when the memory limit starts to slow the process down, and when it stops doing so.
+// It returns when ctx ends.
 func watchHeap(ctx context.Context, log logr.Logger, read func() heap, c clock.WithTicker) {
 	ticker := c.NewTicker(5 * time.Second)
 	defer ticker.Stop()

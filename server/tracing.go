@@ -27,14 +27,14 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// tracing is the process's tracer and what decides which changes are traced.
+// tracing holds the tracer of this process, and decides which changes to trace.
 type tracing struct {
 	provider trace.TracerProvider
-	// sampled decides by the trace id alone, so that all syncs of a change, on all replicas, agree.
+	// sampled decides by the trace id alone, so that all syncs of a change agree on every replica.
 	sampled func(trace.TraceID) bool
 	// waiting returns the number of spans that wait for their export.
 	waiting func() int
-	// stop exports the remaining spans; it does nothing if tracing is off.
+	// stop exports the remaining spans. It does nothing if tracing is off.
 	stop func(context.Context) error
 }
 
@@ -49,9 +49,9 @@ var tracingOff = tracing{
 // propagators carry the context of a trace to hooks and to the API server (W3C).
 var propagators = propagation.NewCompositeTextMapPropagator(change.Propagator{}, propagation.Baggage{})
 
-// newTracing sets tracing up, process-wide. It is off unless c or the OTEL_* environment asks for
-// it. Spans go through a bounded buffer: a collector that is slow or dead loses spans, counted in
-// metrics, and never holds up a sync.
+// newTracing sets up tracing for the whole process. It stays off unless c or an OTEL_* variable
+// asks for it. Spans wait in a bounded buffer: if the collector is slow or down, spans are dropped
+// and counted in a metric, but a sync never waits for it.
 func newTracing(
 	ctx context.Context,
 	c Tracing,
@@ -103,8 +103,8 @@ type spanProcessor interface {
 	waiting() int
 }
 
-// processor buffers spans for export, without those of syncs that changed nothing unless c asks for
-// them.
+// processor returns a spanProcessor that buffers spans for the exporter. It drops the spans of
+// syncs that changed nothing, unless c asks to keep them.
 func (c Tracing) processor(exporter sdktrace.SpanExporter, metrics prometheus.Registerer) spanProcessor {
 	buffer := newSpanBuffer(exporter, metrics)
 	if c.NoOpSyncs {
@@ -113,7 +113,7 @@ func (c Tracing) processor(exporter sdktrace.SpanExporter, metrics prometheus.Re
 	return newSpanFilter(buffer)
 }
 
-// maxAttribute bounds the text of one attribute, in bytes.
+// maxAttribute limits the text of one attribute, in bytes.
 const maxAttribute = 4 << 10
 
 func spanLimits() sdktrace.SpanLimits {
@@ -124,8 +124,8 @@ func spanLimits() sdktrace.SpanLimits {
 	return limits
 }
 
-// enabled follows the OpenTelemetry environment, except that nothing at all means off and not a
-// collector on localhost.
+// enabled follows the OpenTelemetry environment variables, with one difference: if none is set,
+// tracing is off and does not use a collector on localhost.
 func (c Tracing) enabled() bool {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return false
@@ -139,7 +139,7 @@ func (c Tracing) enabled() bool {
 	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")) != ""
 }
 
-// exporter returns the exporter of the flag or of the OTEL_* environment.
+// exporter makes the exporter that the flag or the OTEL_* variables ask for.
 func (c Tracing) exporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	if c.Endpoint == "" {
 		switch name := os.Getenv("OTEL_TRACES_EXPORTER"); name {
@@ -182,8 +182,8 @@ func (c Tracing) overHTTP(ctx context.Context) (sdktrace.SpanExporter, error) {
 	return otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(u.String()))
 }
 
-// ratio is the share of changes to trace: the flag's, else that of the standard sampler variables,
-// else all.
+// ratio returns the share of changes to trace, from 0 to 1. The flag comes first, then the standard
+// sampler variables; the default is to trace all.
 func (c Tracing) ratio() (float64, error) {
 	if c.SampleRatio >= 0 {
 		return c.SampleRatio, nil
@@ -207,8 +207,7 @@ func (c Tracing) ratio() (float64, error) {
 	}
 }
 
-// rateLimited logs one failure of the tracing pipeline per minute, with the number of those that
-// were not logged.
+// rateLimited logs at most one tracing failure a minute, and how many it has left out since.
 func rateLimited(log logr.Logger) otel.ErrorHandler {
 	var mu sync.Mutex // guards skipped
 	skipped := 0
