@@ -10,34 +10,38 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// Mapper maps an event of a watched object to the keys that it affects. Mappers look at the old and
-// at the new state of the object. If a mapper fails or panics, the event is not lost: all keys are
-// reconciled, at the lowest priority. A function of a mapper that has not returned after 10 seconds
-// fails, too.
+// Mapper decides which keys to reconcile when a watched object changes. Use [SameName], [OwnerOf],
+// [Selects] or [SelectedBy] where one of them fits, [Map] for a function of your own, and [Multi]
+// to combine several.
+//
+// A mapper sees the object as it was before the event and as it is now. If a mapper fails, panics
+// or does not return within 10 seconds, the event is not lost: all keys are reconciled, at the
+// lowest priority.
 type Mapper interface {
-	// bind returns the mapper's function for one watch of a running controller.
+	// bind returns the function that maps the events of one watch, while a controller runs.
 	bind(b *binding) (mapFunc, error)
 }
 
-// mapFunc maps one event.
+// mapFunc returns the keys that one event affects.
 type mapFunc func(ctx context.Context, e cache.Event) ([]Key, error)
 
-// binding is a watch of a controller that starts.
+// binding describes one watch of a controller that is starting.
 type binding struct {
-	// primary is the controller's resource, watched that of the Watch.
+	// primary is the resource that the controller reconciles. watched is the resource of the Watch.
 	primary, watched object.Resource
-	// reader reads the declared types, while the controller runs. Its reads are no references.
+	// reader reads objects of the declared types while the controller runs. Reads through it do not
+	// become references.
 	reader Reader
 	// index declares an index of a declared type.
 	index func(AnyIndex) error
-	// follow declares a function that is called for every event of the primary type, also for the
-	// initial ones, before the mapper is called for the first time.
+	// follow registers a function that sees every event of the primary type, including the initial
+	// ones. It is called before the mapper sees its first event.
 	follow func(mapper.Func[Key])
-	// hung are the mappers that do not return; nil: there is no limit of their time.
+	// hung counts mappers that do not return. If it is nil, mappers may take any time.
 	hung *hungMappers
 }
 
-// mapperFunc is a Mapper that is a function.
+// mapperFunc lets a function serve as a Mapper.
 type mapperFunc func(b *binding) (mapFunc, error)
 
 func (f mapperFunc) bind(b *binding) (mapFunc, error) { return f(b) }
@@ -50,7 +54,7 @@ func bind(m Mapper, b *binding) (mapFunc, error) {
 	return m.bind(b)
 }
 
-// SameName maps an object to the key with its namespace and name.
+// SameName reconciles the key with the same namespace and name as the watched object.
 func SameName() Mapper {
 	return mapperFunc(func(b *binding) (mapFunc, error) {
 		return func(_ context.Context, e cache.Event) ([]Key, error) {
@@ -64,8 +68,8 @@ func SameName() Mapper {
 	})
 }
 
-// OwnerOf maps an object to the key of the owner that controls it, and to that of the owner that
-// controlled it before the event.
+// OwnerOf reconciles the owner that controls the watched object. If the owner has changed, it
+// reconciles the previous one, too.
 func OwnerOf() Mapper {
 	return mapperFunc(func(b *binding) (mapFunc, error) {
 		owner := mapper.Owner(b.primary, keyOf)
@@ -73,7 +77,7 @@ func OwnerOf() Mapper {
 	})
 }
 
-// Multi maps an object to the keys of all of the mappers.
+// Multi calls all of the given mappers and reconciles the keys that any of them returns.
 func Multi(all ...Mapper) Mapper {
 	return mapperFunc(func(b *binding) (mapFunc, error) {
 		var bound []mapFunc
@@ -97,9 +101,10 @@ func Multi(all ...Mapper) Mapper {
 	})
 }
 
-// Map maps an object to the keys that a function returns. before is nil for an added object, now is
-// nil for a deleted one. A state that does not fit U is nil, too, and counts as a failure. The
-// context ends after 10 seconds.
+// Map calls f to find the keys to reconcile. before is nil if the object was added, and now is nil
+// if it was deleted. A state that cannot be decoded into U is nil, too, and counts as a failure.
+//
+// f should return soon: its context ends after 10 seconds.
 func Map[U Object](f func(ctx context.Context, r Reader, before, now U) ([]Key, error)) Mapper {
 	return mapperFunc(func(b *binding) (mapFunc, error) {
 		if err := fits(reflect.TypeFor[U](), b); err != nil {
@@ -118,10 +123,10 @@ func Map[U Object](f func(ctx context.Context, r Reader, before, now U) ([]Key, 
 	})
 }
 
-// fits returns an error unless objects of the watched resource are of a Go type.
+// fits returns an error if the watched objects do not have the Go type t.
 func fits(t reflect.Type, b *binding) error { return isType(t, b, b.watched) }
 
-// isType returns an error unless objects of a resource are of a Go type.
+// isType returns an error if objects of resource r do not have the Go type t.
 func isType(t reflect.Type, b *binding, r object.Resource) error {
 	if t == unstructuredType {
 		return nil
@@ -133,7 +138,7 @@ func isType(t reflect.Type, b *binding, r object.Resource) error {
 	return err
 }
 
-// typeError reports a mapper of another type than that of its watch or of its controller.
+// typeError says that a mapper was made for a different type than its watch or its controller has.
 type typeError struct {
 	got, want string
 	watched   bool
@@ -154,7 +159,7 @@ func decodeOrNil[U Object](o *object.Object) (U, error) {
 	return decode[U](o)
 }
 
-// newest returns the object of an event in its newest state.
+// newest returns the object as it is after the event, or as it was last if it was deleted.
 func newest(e cache.Event) *object.Object {
 	if e.New != nil {
 		return e.New

@@ -10,20 +10,22 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Selection is the objects of a namespace that a label selector matches. The zero value selects
-// nothing.
+// Selection says which objects are selected: those in a namespace that match a label selector. The
+// zero value selects no object.
 type Selection struct {
-	// Namespace is empty for all namespaces.
+	// Namespace is where to look; if it is empty, look in all namespaces.
 	Namespace string
-	// Selector may be nil; then nothing is selected.
+	// Selector matches the labels. If it is nil, no object is selected.
 	Selector labels.Selector
 }
 
-// Selects maps a watched object to the keys of the objects that select it by its labels, as it is
-// or as it was before the event. selection returns what an object of the controller's type selects.
+// Selects reconciles the objects of the controller's type that select the watched object by its
+// labels, before or after the event. Use it, for example, if your objects have a selector for Pods
+// and you watch Pods. selection returns what an object of the controller's type selects.
 //
-// The selectors are kept in an index, so that no event looks at all of them. An object for which
-// selection panics, or which does not fit T, selects everything: its key is not lost.
+// The selectors are kept in an index, so an event does not have to look at all of them. If
+// selection panics for an object, or the object cannot be decoded into T, its key is reconciled at
+// every event rather than lost.
 func Selects[T Object](selection func(T) Selection) Mapper {
 	return mapperFunc(func(b *binding) (mapFunc, error) {
 		if err := isType(reflect.TypeFor[T](), b, b.primary); err != nil {
@@ -51,7 +53,8 @@ func Selects[T Object](selection func(T) Selection) Mapper {
 	})
 }
 
-// selectionOf returns what an object selects, and whether that is known. nil selects nothing.
+// selectionOf returns what an object selects, and false if that is not known. A nil object selects
+// no other.
 func selectionOf[T Object](o *object.Object, selection func(T) Selection) (s Selection, known bool) {
 	if o == nil {
 		return Selection{}, true
@@ -69,8 +72,9 @@ func selectionOf[T Object](o *object.Object, selection func(T) Selection) (s Sel
 	return selection(typed), true
 }
 
-// SelectedBy maps a watched object to the keys of the objects that it selects by their labels,
-// before or after the event. selection returns what a watched object selects.
+// SelectedBy reconciles the objects that the watched object selects by their labels, before or
+// after the event. Use it, for example, if you reconcile Pods and watch objects with a selector for
+// them. selection returns what a watched object selects.
 func SelectedBy[U Object](selection func(U) Selection) Mapper {
 	return mapperFunc(func(b *binding) (mapFunc, error) {
 		if err := fits(reflect.TypeFor[U](), b); err != nil {
