@@ -13,39 +13,42 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// AnyIndex is an *Index of any type.
+// AnyIndex accepts an [Index] of any type, so that a controller can declare several in one list.
 type AnyIndex interface {
-	// indexed is the indexed type, values the type of its values, and raw the index of the cache.
+	// indexed returns the type of the indexed objects, values the type of their values, and raw the
+	// index in the cache.
 	indexed() Type
 	values() reflect.Type
 	raw() *view.Index
 }
 
-// Index finds the objects of type T by values of type V. A controller declares it (Index), then By
-// and mappers read it without a scan. One Index may serve several controllers.
+// Index finds objects of type T by values of type V, without looking at all objects. Declare it
+// when you build the controller; then call [By] in a reconcile, or use it in a mapper. Several
+// controllers may declare the same Index.
 type Index[T Object, V comparable] struct {
 	of    Type
 	index *view.Index
 }
 
-// unindexable is the value of objects without known values: they do not fit T, or the function
-// panics for them. By fails if there is one.
+// unindexable marks objects whose values are not known, because they cannot be decoded into T or
+// because the function panicked. By fails while there is such an object.
 const unindexable = "\x00unindexable"
 
-// NewIndex returns an index of a Go type by the values that a function returns for an object. The
-// name is for messages. The result of values must depend on the object alone.
+// NewIndex makes an index for a Go type. values returns the values under which an object should be
+// found; its result must depend on the object alone. The name is used in messages.
 func NewIndex[T Object, V comparable](name string, values func(T) []V) *Index[T, V] {
 	return newIndex(TypeOf[T](), name, values)
 }
 
-// NewIndexFor is NewIndex for a kind without a Go type.
+// NewIndexFor is like [NewIndex], for a kind without a Go type.
 func NewIndexFor[V comparable](
 	gvk schema.GroupVersionKind, name string, values func(*unstructured.Unstructured) []V,
 ) *Index[*unstructured.Unstructured, V] {
 	return newIndex(TypeFor(gvk), name, values)
 }
 
-// IndexBy is NewIndex for objects that have one value or, if has is false, none.
+// IndexBy is like [NewIndex], for objects with at most one value. value returns false if an object
+// should not be found at all.
 func IndexBy[T Object, V comparable](name string, value func(T) (v V, has bool)) *Index[T, V] {
 	return NewIndex(name, func(o T) []V {
 		if v, has := value(o); has {
@@ -55,8 +58,8 @@ func IndexBy[T Object, V comparable](name string, value func(T) (v V, has bool))
 	})
 }
 
-// IndexByName returns an index of references that are the name of an object in the same namespace.
-// An empty name is no reference.
+// IndexByName makes an index for references by name to an object in the same namespace. refersTo
+// returns the name; an empty name means that there is no reference.
 func IndexByName[T Object](name string, refersTo func(T) string) *Index[T, Key] {
 	return IndexBy(name, func(o T) (Key, bool) {
 		key := Key{Namespace: o.GetNamespace(), Name: refersTo(o)}
@@ -80,7 +83,7 @@ func newIndex[T Object, V comparable](of Type, name string, values func(T) []V) 
 	return i
 }
 
-// valuesOf returns the values of one object.
+// valuesOf calls values for one object.
 func valuesOf[T Object, V comparable](o *object.Object, values func(T) []V) (found []V, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -94,7 +97,7 @@ func valuesOf[T Object, V comparable](o *object.Object, values func(T) []V) (fou
 	return values(typed), nil
 }
 
-// text returns a value as a string. Different values have different strings.
+// text turns a value into a string. Different values have different strings.
 func text(value any) string {
 	switch v := value.(type) {
 	case string:
@@ -108,7 +111,8 @@ func text(value any) string {
 	return fmt.Sprintf("=%#v", value)
 }
 
-// hasText returns an error if values of a type have no text that depends on the value alone.
+// hasText returns an error if the text of such values could depend on something else than the
+// value, such as an address in memory.
 func hasText(t reflect.Type) error {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Chan, reflect.UnsafePointer:
@@ -125,15 +129,15 @@ func hasText(t reflect.Type) error {
 	return nil
 }
 
-// Name returns the name.
+// Name returns the name that was given to NewIndex.
 func (i *Index[T, V]) Name() string { return i.index.Name() }
 
 func (i *Index[T, V]) indexed() Type        { return i.of }
 func (i *Index[T, V]) values() reflect.Type { return reflect.TypeFor[V]() }
 func (i *Index[T, V]) raw() *view.Index     { return i.index }
 
-// By returns private copies of the objects for which an index has a value, in the order of
-// namespace and name. The controller must declare the index.
+// By returns the objects that have the wanted value, ordered by namespace and name. The objects are
+// copies, so you may change them. The controller must have declared the index.
 func By[T Object, V comparable](r Reader, i *Index[T, V], wanted V) ([]T, error) {
 	a := r.reading()
 	if !a.indexes[i.index] {
@@ -151,8 +155,8 @@ func By[T Object, V comparable](r Reader, i *Index[T, V], wanted V) ([]T, error)
 	return decodeAll[T](a, a.reads.saw(l))
 }
 
-// lookUp returns the objects for which an index has a value. It fails if there are objects without
-// known values, because each of them may have this one.
+// lookUp returns the objects that have this value. It fails if some objects could not be indexed,
+// because each of them might have it.
 func lookUp[T Object](v view.View, i *view.Index, value string) (view.List, error) {
 	for o := range v.By(i, unindexable).All() {
 		if _, err := decode[T](o); err != nil {
@@ -163,7 +167,7 @@ func lookUp[T Object](v view.View, i *view.Index, value string) (view.List, erro
 	return v.By(i, value), nil
 }
 
-// checkIndex returns the fault of a declared index.
+// checkIndex returns an error if a controller may not declare this index.
 func checkIndex(i AnyIndex, declared func(Type) error) error {
 	if i == nil || reflect.ValueOf(i).IsNil() {
 		return errors.New("an index is nil")
