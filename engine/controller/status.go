@@ -12,12 +12,12 @@ import (
 	"github.com/hookloop/hookloop/engine/internal/plan/merge"
 )
 
-// SetStatus changes the status of an object that was read: change sets fields of a copy of it, and
-// those fields of the status are written that differ then. Nothing is sent if none does. Fields
-// that the Go type does not have stay.
+// SetStatus changes the status of an object that you have read, and then sets the object to the API
+// server's answer. change should set fields in the copy that it gets. Only fields that differ are
+// sent, and no request is made if there are none; fields that the Go type does not know are kept.
 //
-// The resourceVersion is a precondition: the error is ErrConflict if the object has changed. The
-// object becomes the API server's answer. Changes outside of the status are an error.
+// SetStatus returns [ErrConflict] if the object has changed since you read it, and an error if
+// change touches anything but the status.
 func SetStatus[T Object](ctx context.Context, rt *Runtime, o T, change func(T)) error {
 	w, before, after, err := rt.changed(act.PatchStatus, o, func(o Object) { change(o.(T)) })
 	if err != nil {
@@ -48,12 +48,13 @@ func SetStatus[T Object](ctx context.Context, rt *Runtime, o T, change func(T)) 
 	return rt.send(ctx, w, o)
 }
 
-// PatchMetadata changes labels and annotations of an object that was read: change sets them in a
-// copy of it, and those that differ then are written. Nothing is sent if none does. Labels and
-// annotations of others stay.
+// PatchMetadata changes labels and annotations of an object that you have read, and then sets the
+// object to the API server's answer. change should set them in the copy that it gets. Only those
+// that differ are sent, and no request is made if there are none; labels and annotations of others
+// are kept.
 //
-// The resourceVersion is a precondition: the error is ErrConflict if the object has changed. The
-// object becomes the API server's answer. Other changes are an error.
+// PatchMetadata returns [ErrConflict] if the object has changed since you read it, and an error if
+// change touches anything else.
 func PatchMetadata[T Object](ctx context.Context, rt *Runtime, o T, change func(T)) error {
 	w, before, after, err := rt.changed(act.PatchLabels, o, func(o Object) { change(o.(T)) })
 	if err != nil {
@@ -72,8 +73,8 @@ func PatchMetadata[T Object](ctx context.Context, rt *Runtime, o T, change func(
 	return rt.send(ctx, w, o)
 }
 
-// changed returns the write of a change of an object, and the object before and after it as JSON
-// values without nulls; both are empty if nothing changes.
+// changed compares the object with what change makes of it. It returns the write, and both states
+// as JSON values without nulls, or empty values if they are the same.
 func (rt *Runtime) changed(
 	verb plan.Verb, o Object, change func(Object),
 ) (w act.Write, before, after map[string]any, err error) {
@@ -105,8 +106,9 @@ func (rt *Runtime) changed(
 	return w, before, after, nil
 }
 
-// statusIn returns the status in a body. If the status is no subresource, its conditions have no
-// observedGeneration: each write of the status would be a new generation.
+// statusIn returns the status of a body. If the status is not a subresource, it removes
+// observedGeneration from the conditions, because each write of the status would make a new
+// generation.
 func statusIn(w act.Write, body map[string]any) (map[string]any, error) {
 	value, there := body["status"]
 	if !there {
@@ -127,7 +129,8 @@ func statusIn(w act.Write, body map[string]any) (map[string]any, error) {
 	return status, nil
 }
 
-// mergePatch returns the JSON merge patch (RFC 7386) from before to after, which have no nulls.
+// mergePatch returns the JSON merge patch (RFC 7386) that turns before into after. Neither may
+// contain nulls.
 func mergePatch(before, after map[string]any) map[string]any {
 	patch := map[string]any{}
 	for name := range before {
@@ -150,7 +153,8 @@ func mergePatch(before, after map[string]any) map[string]any {
 	return patch
 }
 
-// dropNulls removes null members, in place: a null in a Go value is a field that is not set.
+// dropNulls removes members that are null, in place. A null comes from a field of a Go value that
+// is not set.
 func dropNulls(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -165,7 +169,7 @@ func dropNulls(v any) {
 	}
 }
 
-// take removes a map of texts from the metadata of a body, and returns it.
+// take removes the labels or annotations from a body and returns them.
 func take(body map[string]any, field string) map[string]any {
 	metadata, _ := body["metadata"].(map[string]any)
 	texts, _ := metadata[field].(map[string]any)

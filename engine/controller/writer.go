@@ -13,8 +13,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Create creates an object. Its name may be left to the API server (generateName). The object
-// becomes the API server's answer.
+// Create creates the object and then sets it to the API server's answer. Set generateName to let
+// the API server choose the name.
 func (rt *Runtime) Create(ctx context.Context, o Object) error {
 	w, err := rt.prepare(plan.Create, o)
 	if err != nil {
@@ -26,9 +26,9 @@ func (rt *Runtime) Create(ctx context.Context, o Object) error {
 	return rt.send(ctx, w, o)
 }
 
-// Update replaces an object that was read. Its resourceVersion and UID are preconditions: the error
-// is ErrConflict if it has changed. The object becomes the API server's answer. A status that is a
-// subresource stays as it is; SetStatus writes it.
+// Update replaces an object that you have read, and then sets it to the API server's answer. It
+// returns [ErrConflict] if the object has changed since you read it, as its UID and resourceVersion
+// show. If the status is a subresource, Update does not change it; use [SetStatus].
 func (rt *Runtime) Update(ctx context.Context, o Object) error {
 	w, err := rt.prepare(plan.Update, o)
 	if err != nil {
@@ -40,13 +40,14 @@ func (rt *Runtime) Update(ctx context.Context, o Object) error {
 	return rt.send(ctx, w, o)
 }
 
-// Apply applies the fields that an object has by server-side apply; the controller's name is the
-// field manager, and owns them by force. It creates the object if it does not exist. A UID and a
-// resourceVersion are preconditions, if the object has them.
+// Apply sends the fields that the object has by server-side apply, and creates the object if it
+// does not exist. The controller's name is the field manager, and it takes ownership by force. If
+// you set a UID or a resourceVersion, they must match.
 //
-// The object becomes the API server's answer, with the fields of others and all defaults. So build
-// a new object for each Apply: an answer that is applied again takes all of its fields over. Fields
-// of a Go type that JSON does not omit when they are empty are applied, too.
+// Apply then sets the object to the API server's answer, which includes all defaults and the fields
+// of other managers. So build a new object for each Apply: applying an answer again would take over
+// all of its fields. Note that fields of a Go type without omitempty are applied even when they are
+// empty.
 func (rt *Runtime) Apply(ctx context.Context, o Object) error {
 	w, err := rt.prepare(plan.ServerSideApply, o)
 	if err != nil {
@@ -55,24 +56,25 @@ func (rt *Runtime) Apply(ctx context.Context, o Object) error {
 	return rt.send(ctx, w, o)
 }
 
-// DeleteOptions are the options of DeleteWith. Their zero value is that of Delete.
+// DeleteOptions change how [Runtime.DeleteWith] deletes an object. The zero value deletes as
+// [Runtime.Delete] does.
 type DeleteOptions struct {
-	// Propagation is the policy for the objects that the object owns; empty means that they are
-	// deleted in the background.
+	// Propagation says what should happen to objects that the deleted one owns. If it is empty, they
+	// are deleted in the background.
 	Propagation metav1.DeletionPropagation
-	// Unchanged makes the object's resourceVersion a precondition: the error is ErrConflict if the
-	// object has changed.
+	// Unchanged deletes the object only if it has not changed since it was read; otherwise DeleteWith
+	// returns [ErrConflict].
 	Unchanged bool
 }
 
-// Delete deletes an object that was read, and in the background what it owns. Its UID is a
-// precondition: the error is ErrConflict if another object has its name. To delete an object that
-// no longer exists is no error.
+// Delete deletes an object that you have read. Objects that it owns are deleted in the background.
+// It returns [ErrConflict] if a different object has the same name by now, and nil if the object is
+// already gone.
 func (rt *Runtime) Delete(ctx context.Context, o Object) error {
 	return rt.DeleteWith(ctx, o, DeleteOptions{})
 }
 
-// DeleteWith is Delete with options.
+// DeleteWith is like [Runtime.Delete], with options.
 func (rt *Runtime) DeleteWith(ctx context.Context, o Object, options DeleteOptions) error {
 	w, err := rt.prepare(plan.Delete, o)
 	if err != nil {
@@ -94,14 +96,14 @@ func (rt *Runtime) DeleteWith(ctx context.Context, o Object, options DeleteOptio
 	return err
 }
 
-// AddFinalizer adds a finalizer to an object that was read, and keeps all others. The error is
-// ErrConflict if the object is being deleted. The object becomes the API server's answer.
+// AddFinalizer adds a finalizer to an object that you have read and keeps the others. It then sets
+// the object to the API server's answer. It returns [ErrConflict] if the object is being deleted.
 func (rt *Runtime) AddFinalizer(ctx context.Context, o Object, finalizer string) error {
 	return rt.finalizer(ctx, plan.AddFinalizer, o, finalizer)
 }
 
-// RemoveFinalizer removes a finalizer from an object that was read, and keeps all others. The
-// object becomes the API server's answer.
+// RemoveFinalizer removes a finalizer from an object that you have read and keeps the others. It
+// then sets the object to the API server's answer.
 func (rt *Runtime) RemoveFinalizer(ctx context.Context, o Object, finalizer string) error {
 	return rt.finalizer(ctx, plan.RemoveFinalizer, o, finalizer)
 }
@@ -119,7 +121,7 @@ func (rt *Runtime) finalizer(ctx context.Context, verb plan.Verb, o Object, fina
 	return rt.send(ctx, w, o)
 }
 
-// wasRead returns an error unless a write is about an object that the API server has stored.
+// wasRead returns an error if the object has not been read from the API server.
 func wasRead(w act.Write) error {
 	if w.UID == "" || w.ResourceVersion == "" {
 		return fmt.Errorf("%s %s: uid or resourceVersion is empty, expected an object that was read", w.Verb, w.Ref)
@@ -127,8 +129,8 @@ func wasRead(w act.Write) error {
 	return nil
 }
 
-// prepare returns the write of an object. It fails if the reconcile has ended, and for an object of
-// a kind that the scheme or the API server does not have.
+// prepare makes the write for an object. It fails if the reconcile has ended, or if the scheme or
+// the API server does not know the object's kind.
 func (rt *Runtime) prepare(verb plan.Verb, o Object) (act.Write, error) {
 	if rt.over.Load() {
 		return act.Write{}, errEnded
@@ -165,7 +167,7 @@ func (rt *Runtime) prepare(verb plan.Verb, o Object) (act.Write, error) {
 	return w, nil
 }
 
-// isNil reports whether a value is nil, or a nil pointer or function in an interface.
+// isNil returns true for nil, and for a nil pointer or function inside of an interface.
 func isNil(value any) bool {
 	switch v := reflect.ValueOf(value); v.Kind() {
 	case reflect.Invalid:
@@ -176,7 +178,7 @@ func isNil(value any) bool {
 	return false
 }
 
-// wholeBody returns the JSON of an object for Create, Update and Apply.
+// wholeBody encodes an object as JSON for Create, Update and Apply.
 func wholeBody(w act.Write, o Object) ([]byte, error) {
 	body, err := bodyOf(w.Resource.GVK, o)
 	if err != nil {
@@ -193,8 +195,7 @@ func wholeBody(w act.Write, o Object) ([]byte, error) {
 	return json.Marshal(body)
 }
 
-// send carries out a write, and makes o the API server's answer. Warnings of the API server are
-// logged with the write.
+// send sends a write and sets o to the API server's answer. It logs the API server's warnings.
 func (rt *Runtime) send(ctx context.Context, w act.Write, o Object) error {
 	log := klog.FromContext(rt.ctx).WithValues("verb", string(w.Verb), "object", w.Ref.String())
 	ctx = klog.NewContext(ctx, log)
@@ -220,8 +221,8 @@ func (rt *Runtime) send(ctx context.Context, w act.Write, o Object) error {
 	return nil
 }
 
-// bind makes a written object of a declared type a bound reference, as a read does: a later change
-// of it by others, or its deletion, brings the key back.
+// bind remembers that this key has written the object, if its type is declared. As after a read, a
+// change or deletion by someone else then reconciles the key again.
 func (rt *Runtime) bind(w act.Write, name string) {
 	if _, declared := rt.reader.declared[w.Resource.GVK]; !declared || name == "" || w.Verb == plan.Delete {
 		return
@@ -229,8 +230,8 @@ func (rt *Runtime) bind(w act.Write, name string) {
 	rt.reader.reads.get(w.Resource, Key{Namespace: w.Ref.Namespace, Name: name})
 }
 
-// cached returns the written object as the cache has it, for the circuit of the key; nil if the
-// cache does not have it, or if there is no circuit.
+// cached returns the object as the cache has it, so that the circuit can compare it with the write.
+// It returns nil if the cache does not have it or the controller has no circuit.
 func (rt *Runtime) cached(w act.Write) *object.Object {
 	if _, declared := rt.reader.declared[w.Ref.GVK]; rt.circuit == nil || !declared {
 		return nil
