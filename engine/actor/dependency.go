@@ -10,17 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Type is a Go type of objects that an actor reads.
+// Type identifies the Go type of objects that an actor reads. Use [TypeOf] to get one.
 type Type struct {
 	controller.Type
-	// id is the Go type's name with its package.
+	// id is the name of the Go type with its package.
 	id    string
 	zero  func() Object
 	get   func(controller.Reader, controller.Key) (Object, error)
 	owned func(controller.Reader, Object) ([]Object, error)
 }
 
-// TypeOf returns the Type of a Go type.
+// TypeOf returns the [Type] of T, which must be a pointer to a struct.
 func TypeOf[T Object]() Type {
 	of := reflect.TypeFor[T]()
 	return Type{
@@ -45,31 +45,32 @@ func newObject[T Object]() T {
 	return o
 }
 
-// Dependent is implemented by types with objects that depend on others. An actor for other types
-// has them declared by Declaration.Dependencies.
+// Dependent can be implemented by an API type to say which other objects its objects wait for. For
+// a type that you cannot change, use Declaration.Dependencies.
 type Dependent interface {
-	// Dependencies returns the dependencies of the object. It must depend on the object alone, and
-	// must not fail for the zero value: the dependencies of that declare the types.
+	// Dependencies returns what this object waits for. The result must depend on the object alone. It
+	// must not panic for the zero value, because the actor calls it once to learn the types to watch.
 	Dependencies() []Dependency
 }
 
-// Dependency is an object that another one depends on, and its required state.
+// Dependency names an object that another one waits for, and the state in which it should be. Make
+// one with [Require] or [Optional].
 type Dependency struct {
 	of Type
-	// key names the object. An empty namespace means that of the dependent object.
+	// key names the object. If its namespace is empty, the namespace of the waiting object is used.
 	key        types.NamespacedName
 	optional   bool
 	unset      bool
 	predicates []Predicate
-	// fill copies the found object into the one that was passed to Require; strip reduces that one to
-	// its name.
+	// fill copies the object that was found into the one that was passed to Require. strip removes
+	// everything but the name from that one.
 	fill  func(Object)
 	strip func()
 }
 
-// Require declares that an object depends on another one, which must exist and meet all
-// predicates. Only namespace and name of the other object are used; an empty namespace means that
-// of the dependent object. If it is nil, the dependency is never met (see Optional).
+// Require makes an object wait until o exists and meets all predicates. Only the namespace and name
+// of o are used; if the namespace is empty, the namespace of the waiting object is used. If o is
+// nil, the dependency is never met; use [Optional] for a reference that may be absent.
 func Require[T Object](o T, predicates ...Predicate) Dependency {
 	d := Dependency{of: TypeOf[T](), predicates: predicates, fill: func(Object) {}, strip: func() {}}
 	value := reflect.ValueOf(o)
@@ -83,15 +84,15 @@ func Require[T Object](o T, predicates ...Predicate) Dependency {
 	return d
 }
 
-// Optional is Require for an object that may be nil: then there is no dependency.
+// Optional is like [Require], but if o is nil the object does not wait.
 func Optional[T Object](o T, predicates ...Predicate) Dependency {
 	d := Require(o, predicates...)
 	d.optional = true
 	return d
 }
 
-// Reference returns an object with the namespace and the name of another one, and nothing else. It
-// is the value for a field that names a dependency.
+// Reference returns an object with only the namespace and name of o. Use it to set a field that
+// names a dependency.
 func Reference[T Object](o T) T {
 	reference := newObject[T]()
 	reference.SetNamespace(o.GetNamespace())
@@ -99,10 +100,10 @@ func Reference[T Object](o T) T {
 	return reference
 }
 
-// ignored reports whether there is no dependency.
+// ignored returns true for an Optional that was not set.
 func (d Dependency) ignored() bool { return d.optional && d.unset }
 
-// name names the dependency in messages: its kind with its key.
+// name describes the dependency in messages by its kind and key.
 func (d Dependency) name(kind string) string {
 	if d.unset {
 		return kind
@@ -110,12 +111,13 @@ func (d Dependency) name(kind string) string {
 	return kind + " " + quoted(d.key)
 }
 
-// quoted returns a key for messages: namespace and name, or the name of a cluster-scoped object.
+// quoted formats a key for messages: namespace and name, or only the name if the object is
+// cluster-scoped.
 func quoted(key types.NamespacedName) string {
 	return strconv.Quote(object.Ref{Namespace: key.Namespace, Name: key.Name}.NamespacedName())
 }
 
-// The reasons of DependenciesMet=False.
+// These are the reasons that a condition DependenciesMet=False can have.
 const (
 	reasonNotSet     = "NotSet"
 	reasonNotServed  = "KindNotServed"
@@ -129,10 +131,10 @@ const (
 // reasonPanicked is the reason of Events about dependencies that panic.
 const reasonPanicked = "DependenciesPanicked"
 
-// problem is a dependency that is not met.
+// problem says why a dependency is not met.
 type problem struct{ reason, message string }
 
-// check returns why an existing object does not meet a dependency, and an empty text if it does.
+// check returns why an existing object does not meet the dependency, or "" if it does.
 func (d Dependency) check(o Object) string {
 	for _, p := range d.predicates {
 		if text := p.unmet(o); text != "" {
@@ -142,7 +144,7 @@ func (d Dependency) check(o Object) string {
 	return ""
 }
 
-// declaredDependencies returns the dependencies of an object by its type; nil without any.
+// declaredDependencies calls Dependencies if the type of the object has it.
 func declaredDependencies[T Object](o T) []Dependency {
 	if d, ok := any(o).(Dependent); ok {
 		return d.Dependencies()
@@ -150,8 +152,8 @@ func declaredDependencies[T Object](o T) []Dependency {
 	return nil
 }
 
-// indexValues returns the values of a dependent object in the index of dependencies. A dependency
-// without a namespace is in the object's namespace, or is cluster-scoped.
+// indexValues returns the values under which an object is found by the objects it waits for. A
+// dependency without a namespace is in the object's own namespace, or is cluster-scoped.
 func indexValues(namespace string, dependencies []Dependency) []string {
 	var values []string
 	for _, d := range dependencies {
@@ -166,7 +168,7 @@ func indexValues(namespace string, dependencies []Dependency) []string {
 	return values
 }
 
-// indexValue is the value of one object that others depend on.
+// indexValue returns the value for one object that others wait for.
 func indexValue(id string, key types.NamespacedName) string { return id + " " + key.String() }
 
 // in returns the key of a dependency of an object in a namespace.

@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// ErrDeleted reports that nothing is created for an object that is being deleted. The action ends,
-// and Finalize follows.
+// ErrDeleted is returned by functions that create objects if the target is being deleted. Return it
+// from the action: Finalize follows.
 var ErrDeleted = errors.New("the object is being deleted: nothing is created for it")
 
-// Create creates an object. The object becomes the API server's answer.
+// Create creates the object and then sets it to the API server's answer.
 func Create[O, T Object](ctx Context[T], o O) error {
 	if err := ctx.run.alive(); err != nil {
 		return err
@@ -26,9 +26,9 @@ func Create[O, T Object](ctx Context[T], o O) error {
 	return ctx.run.write(ctx, verbCreate, o, "requested", ctx.Create)
 }
 
-// CreateChild is Create with the target as the object's controller, so that it is deleted with the
-// target. An empty namespace becomes the target's. The child carries the trace context in an
-// annotation, so that the work of its own actor belongs to the same trace.
+// CreateChild is like [Create], and makes the target the controller of the object, so that it is
+// deleted together with the target. If its namespace is empty, it gets the target's. An annotation
+// carries the trace context, so that the child's own actor continues the trace.
 func CreateChild[O, T Object](ctx Context[T], o O) error {
 	if err := ctx.run.adopt(o); err != nil {
 		return err
@@ -37,18 +37,18 @@ func CreateChild[O, T Object](ctx Context[T], o O) error {
 	return Create(ctx, o)
 }
 
-// CreateOrUpdate creates an object, or updates the present one: mutate sets the desired fields of
-// either. It writes nothing if mutate changes nothing. The object becomes the present one. The
-// actor must declare its type (Owns, DependsOn).
+// CreateOrUpdate creates the object or updates the existing one, and then sets it to what the API
+// server has. mutate should set the fields that you want in either case. If it changes no field, no
+// request is made. The actor must declare the object's type (Owns or DependsOn).
 //
-// For a present object, mutate should set single fields rather than replace the whole spec:
-// defaults that the API server has set would be removed, and each call would write.
+// mutate should set single fields of an existing object and not replace the whole spec. Otherwise
+// it would remove the API server's defaults, and every call would write.
 func CreateOrUpdate[O, T Object](ctx Context[T], o O, mutate func(O) error) error {
 	return createOrUpdate(ctx, o, mutate, false)
 }
 
-// CreateOrUpdateChild is CreateOrUpdate with the target as the object's controller, as CreateChild
-// has it. It fails if another object controls the present one.
+// CreateOrUpdateChild is like [CreateOrUpdate], and makes the target the controller of the object
+// as [CreateChild] does. It fails if the existing object has a different controller.
 func CreateOrUpdateChild[O, T Object](ctx Context[T], o O, mutate func(O) error) error {
 	if o.GetNamespace() == "" {
 		o.SetNamespace(ctx.Target.GetNamespace())
@@ -92,8 +92,8 @@ func createOrUpdate[O, T Object](ctx Context[T], o O, mutate func(O) error, chil
 	return ctx.run.write(ctx, verbUpdate, present, fields, ctx.Update)
 }
 
-// Apply applies the fields that an object has by server-side apply; the actor's name is the field
-// manager. The object becomes the API server's answer.
+// Apply sends the fields that the object has by server-side apply, with the actor's name as the
+// field manager, and then sets the object to the API server's answer.
 func Apply[O, T Object](ctx Context[T], o O) error {
 	if err := ctx.run.alive(); err != nil {
 		return err
@@ -101,13 +101,14 @@ func Apply[O, T Object](ctx Context[T], o O) error {
 	return ctx.run.write(ctx, verbApply, o, "requested", ctx.Apply)
 }
 
-// Delete deletes an object that was read.
+// Delete deletes an object that you have read.
 func Delete[O, T Object](ctx Context[T], o O) error {
 	return ctx.run.write(ctx, verbDelete, o, "requested", ctx.Delete)
 }
 
-// Cleanup deletes all objects of the declared types that the target controls, and reports whether
-// none is left. It is for Finalize: it brings the target back when one of them is gone.
+// Cleanup deletes all objects of the declared types that the target controls. Call it in Finalize,
+// and keep the finalizer until it returns true: then they are all gone. When one of them goes, the
+// target is reconciled again.
 func Cleanup[T Object](ctx Context[T]) (done bool, err error) {
 	r := ctx.run
 	done = true
@@ -132,7 +133,7 @@ func Cleanup[T Object](ctx Context[T]) (done bool, err error) {
 	return done, nil
 }
 
-// types are the declared types, each once.
+// types returns the declared types, each once.
 func (r *reconciler[T]) types() []Type {
 	var all []Type
 	seen := map[string]bool{}
@@ -145,7 +146,7 @@ func (r *reconciler[T]) types() []Type {
 	return all
 }
 
-// alive returns ErrDeleted if the target is being deleted, as the cache shows it now.
+// alive returns ErrDeleted if the cache shows that the target is being deleted.
 func (r *run[T]) alive() error {
 	if r.observed.Deleting() {
 		return ErrDeleted
@@ -170,7 +171,7 @@ func (r *run[T]) adopt(o Object) error {
 	return r.rt.Own(r.target, o)
 }
 
-// The verbs of writes in spans and Events.
+// These are the verbs of writes, as spans and Events name them.
 const (
 	verbCreate = "create"
 	verbUpdate = "update"
@@ -178,7 +179,7 @@ const (
 	verbDelete = "delete"
 )
 
-// write carries out a write within a span, and notes it for the Event of the action.
+// write sends a write within a span, and remembers it for the action's Event.
 func (r *run[T]) write(
 	ctx context.Context, verb string, o Object, reason string, f func(context.Context, Object) error,
 ) (err error) {
@@ -205,7 +206,7 @@ func (r *run[T]) describeObject(o Object) string {
 	return fmt.Sprintf("%T", o)
 }
 
-// stripDependencies reduces the objects that an object passes to Require to their names.
+// stripDependencies removes everything but the name from the objects that o passes to Require.
 func stripDependencies(o Object) {
 	for _, d := range declaredDependencies(o) {
 		if !d.unset {
