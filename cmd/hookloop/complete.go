@@ -10,11 +10,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completer completes an argument or the value of a flag.
+// completer offers values for an argument or a flag in the user's shell.
 type completer = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective)
 
-// completed is a completer of what a function returns. A failure offers nothing: a message would be
-// in the middle of the user's line.
+// completed turns a function that lists values into a completer. If the function fails, the
+// completer offers no values, because a message would appear in the middle of the user's command
+// line.
 func completed(list func(ctx context.Context, args []string, toComplete string) ([]string, error)) completer {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		all, err := list(cmd.Context(), args, toComplete)
@@ -31,7 +32,7 @@ func completed(list func(ctx context.Context, args []string, toComplete string) 
 	}
 }
 
-// completeObject completes RESOURCE NAME and RESOURCE/NAME from the cluster.
+// completeObject offers resources and objects of the cluster, for RESOURCE NAME and RESOURCE/NAME.
 func completeObject(target *cluster.Target) completer {
 	return completed(func(ctx context.Context, args []string, toComplete string) ([]string, error) {
 		c, err := cluster.NewCompletion(*target)
@@ -55,7 +56,7 @@ func completeObject(target *cluster.Target) completer {
 	})
 }
 
-// completeNamespace completes a flag with a namespace of the cluster.
+// completeNamespace offers the cluster's namespaces for a flag.
 func completeNamespace(target *cluster.Target) completer {
 	return completed(func(ctx context.Context, _ []string, _ string) ([]string, error) {
 		c, err := cluster.NewCompletion(*target)
@@ -66,12 +67,12 @@ func completeNamespace(target *cluster.Target) completer {
 	})
 }
 
-// completeContext completes a flag with a context of a kubeconfig.
+// completeContext offers the contexts of a kubeconfig for a flag.
 func completeContext(kubeconfig *string) completer {
 	return completed(func(context.Context, []string, string) ([]string, error) { return cluster.Contexts(*kubeconfig) })
 }
 
-// completeRunning completes a flag with a controller of the cluster.
+// completeRunning offers the controllers that are declared in the cluster for a flag.
 func completeRunning(kubeconfig, kubeContext *string) completer {
 	return completed(func(ctx context.Context, _ []string, _ string) ([]string, error) {
 		c, err := cluster.NewCompletion(cluster.Target{Kubeconfig: *kubeconfig, Context: *kubeContext})
@@ -82,7 +83,7 @@ func completeRunning(kubeconfig, kubeContext *string) completer {
 	})
 }
 
-// completeDeclared completes a flag with a controller of the files.
+// completeDeclared offers the controllers that the given files declare for a flag.
 func completeDeclared(files *[]string) completer {
 	return completed(func(context.Context, []string, string) ([]string, error) {
 		set, err := manifest.Read(strings.NewReader(""), *files...)
@@ -98,7 +99,7 @@ func completeDeclared(files *[]string) completer {
 	})
 }
 
-// completeFlag registers the completer of a flag, which must exist.
+// completeFlag registers c for a flag. It panics if the command does not have the flag.
 func completeFlag(cmd *cobra.Command, flag string, c completer) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, c); err != nil {
 		panic(err) // the flag is unknown or has one; each start builds every command

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// newDev returns the command for the inner loop.
+// newDev makes the command "hookloop dev", which runs a hook and restarts it when its files change.
 func newDev() *cobra.Command {
 	var options dev.Options
 	var output string

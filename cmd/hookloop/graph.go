@@ -7,10 +7,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// maxGraph is the default of the number of objects in a graph.
+// maxGraph limits the number of objects in a graph, unless a flag sets a limit.
 const maxGraph = 500
 
-// newGraph returns the command that draws the objects around an object.
+// newGraph makes the command "hookloop graph", which draws the objects around an object.
 func newGraph() *cobra.Command {
 	var target cluster.Target
 	var output string

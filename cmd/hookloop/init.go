@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// newInit returns the command that writes the project of a new controller.
+// newInit makes the command "hookloop init", which writes the project for a new controller.
 func newInit() *cobra.Command {
 	o := scaffold.Options{}
 	var output string
@@ -72,8 +72,8 @@ func bindInit(f *pflag.FlagSet, o *scaffold.Options) {
 		"folder of a checkout of Hookloop with the SDKs; empty is $HOOKLOOP_SDK, else the published SDKs of this release")
 }
 
-// defaultSDK returns the checkout with the SDKs that a project uses, or "" for the published ones.
-// A build that is no release has no published SDKs; it uses those of its own checkout.
+// defaultSDK returns the checkout whose SDKs a new project should use, or "" to use the published
+// ones. Only a release has published SDKs, so any other build uses the SDKs of its own checkout.
 func defaultSDK() string {
 	if path := os.Getenv("HOOKLOOP_SDK"); path != "" || scaffold.IsRelease(readBuild().version) {
 		return path
@@ -85,7 +85,7 @@ func defaultSDK() string {
 	return scaffold.FindSDK(program)
 }
 
-// printProject prints the files of a project, and the next steps.
+// printProject prints the files of a new project and what to do next.
 func printProject(out io.Writer, p *scaffold.Project, output string) error {
 	if output == "json" {
 		return writeJSON(out, p)
@@ -103,8 +103,8 @@ func printProject(out io.Writer, p *scaffold.Project, output string) error {
 	return err
 }
 
-// pathStep returns the step that puts this program on the PATH, for the Makefile of the project; ""
-// if the PATH has it.
+// pathStep returns the step that puts this program on the PATH, because the project's Makefile
+// calls it. It returns "" if the program is on the PATH already.
 func pathStep() string {
 	program, err := os.Executable()
 	if err != nil {
@@ -122,7 +122,7 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
-// initError makes a wrong option of init a wrong command line.
+// initError turns an error about an option into a usage error.
 func initError(err error) error {
 	var option *scaffold.OptionError
 	if errors.As(err, &option) {

@@ -1,14 +1,16 @@
-// Command hookloop runs declared controllers, which ask hooks for their desired state. "hookloop
-// serve" is the process, "hookloop verify" checks a hook, "hookloop version" prints its version.
+// Command hookloop runs controllers that ask hooks for their desired state, and helps to write
+// them. "hookloop serve" runs the controllers of a cluster. "hookloop dev", "render", "validate"
+// and "verify" help to develop a hook; "trace", "graph" and "top" show what a running engine does.
+// Run "hookloop help" for the whole list.
 //
-// It turns flags into options and errors into exit codes, and holds no other logic. It is tested by
-// running the binary. The exit code is that of diff and grep:
+// This package only turns flags into options, and errors into exit codes, which follow diff and
+// grep:
 //
-//	0  fine, or an ordered stop
-//	1  findings: what the command has checked has faults. Commands that check nothing failed.
-//	2  no answer: a wrong flag, a file that cannot be read, a cluster that does not answer
+//	0  success, or the user has stopped the command
+//	1  the command has checked something and found faults; or it checks nothing and has failed
+//	2  the command could not answer: a wrong flag, a file that cannot be read, an unreachable cluster
 //
-// With 1 or 2, one line on stderr has the reason.
+// With 1 or 2, a line on stderr says why.
 package main
 
 import (
@@ -30,13 +32,13 @@ const (
 	exitNoAnswer = 2
 )
 
-// answers is the annotation of commands that answer a question, and change nothing. Without an
-// answer, their exit code is exitNoAnswer.
+// answers is the annotation of commands that answer a question and change nothing. If they cannot
+// answer, they exit with exitNoAnswer.
 const answers = "answers"
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// run runs one command and returns its exit code.
+// run executes the command line and returns the exit code.
 func run(args []string) int {
 	ctx, stop := server.Signals(context.Background())
 	defer stop()
@@ -50,7 +52,8 @@ func run(args []string) int {
 	return exitCode(cmd, err)
 }
 
-// reason returns the line about an error of a command that has run with ctx, which a signal ends.
+// reason returns the line to print about an error. ctx is the command's context, which a signal
+// ends.
 func reason(ctx context.Context, err error) string {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return "interrupted by a signal before the end"
@@ -58,15 +61,15 @@ func reason(ctx context.Context, err error) string {
 	return oneLine(err)
 }
 
-// maxError bounds the line of an error, in characters.
+// maxError limits the length of an error's line, in characters.
 const maxError = 64_000
 
-// oneLine returns the text of an error on one line. It may have texts of a cluster or of a hook.
+// oneLine makes an error fit on one line of a terminal. Its text may come from a cluster or a hook.
 func oneLine(err error) string {
 	return printable.Text(strings.ReplaceAll(err.Error(), "\n", "; "), maxError)
 }
 
-// exitCode returns the exit code of a command after an error.
+// exitCode chooses the exit code for an error.
 func exitCode(cmd *cobra.Command, err error) int {
 	var found *findingsError
 	var usage *usageError
@@ -116,13 +119,13 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// usageError is a wrong command line.
+// usageError says what is wrong with the command line.
 type usageError struct{ text string }
 
 // Error returns one line.
 func (e *usageError) Error() string { return e.text }
 
-// findingsError reports faults of what the command has checked. The faults have been printed.
+// findingsError is returned by a command that has found faults and has printed them.
 type findingsError struct{ text string }
 
 // Error returns one line.
@@ -140,7 +143,8 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	}
 }
 
-// explain returns an error that names the wrong flag of a command and the expected value.
+// explain improves an error about a flag: the result names the command, the flag and the values
+// that it accepts.
 func explain(command string, err error) error {
 	var value *pflag.InvalidValueError
 	var missing *pflag.ValueRequiredError
@@ -161,7 +165,7 @@ func explain(command string, err error) error {
 	}
 }
 
-// describe returns a description of the values that a flag accepts.
+// describe describes the values that a flag accepts.
 func describe(flag *pflag.Flag) string {
 	if c, ok := flag.Value.(*choice); ok {
 		return c.list()

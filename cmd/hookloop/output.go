@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/grpclog"
 )
 
-// choice is the value of a flag that accepts a few words.
+// choice lets a flag accept only a few words.
 type choice struct {
 	value *string
 	words []string
@@ -20,10 +20,10 @@ type choice struct {
 // String returns the value.
 func (c *choice) String() string { return *c.value }
 
-// Type is the name of the value in the help text.
+// Type returns the name that the help text shows for the value.
 func (c *choice) Type() string { return "string" }
 
-// Set accepts one of the words.
+// Set sets the value, or returns an error that lists the words.
 func (c *choice) Set(word string) error {
 	if !slices.Contains(c.words, word) {
 		return errors.New("expected " + c.list())
@@ -32,14 +32,13 @@ func (c *choice) Set(word string) error {
 	return nil
 }
 
-// list is "text, json or id".
+// list returns the words as a text such as "text, json or id".
 func (c *choice) list() string {
 	last := len(c.words) - 1
 	return strings.Join(c.words[:last], ", ") + " or " + c.words[last]
 }
 
-// bindOutput adds the flag --output with the forms of a command's output. The first one is the
-// default.
+// bindOutput adds the flag --output, with the given formats. The first one is the default.
 func bindOutput(cmd *cobra.Command, value *string, forms ...string) {
 	*value = forms[0]
 	c := &choice{value, forms}
@@ -47,12 +46,12 @@ func bindOutput(cmd *cobra.Command, value *string, forms ...string) {
 	completeFlag(cmd, "output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// report is the result of a command. Its JSON is that of encoding/json.
+// report is what a command has found. It can be written as text or, with encoding/json, as JSON.
 type report interface {
 	WriteText(w io.Writer) error
 }
 
-// writeReport writes a report in the format of the flag --output.
+// writeReport writes a report in the format that --output asks for.
 func writeReport(cmd *cobra.Command, r report, output string) error {
 	if output == "json" {
 		return writeJSON(cmd.OutOrStdout(), r)
@@ -60,10 +59,10 @@ func writeReport(cmd *cobra.Command, r report, output string) error {
 	return r.WriteText(cmd.OutOrStdout())
 }
 
-// writeJSON writes a value as indented JSON: the form of -o json in all commands.
+// writeJSON writes a value as indented JSON, as every command does with -o json.
 func writeJSON(out io.Writer, value any) error { return encode(out, value, "  ") }
 
-// writeLine writes a value as JSON in one line, for commands that print several.
+// writeLine writes a value as JSON on one line, for commands that print a stream of values.
 func writeLine(out io.Writer, value any) error { return encode(out, value, "") }
 
 func encode(out io.Writer, value any, indent string) error {
@@ -73,5 +72,5 @@ func encode(out io.Writer, value any, indent string) error {
 	return encoder.Encode(value)
 }
 
-// discardGRPCLog discards the log of gRPC: the output of the command has the faults.
+// discardGRPCLog silences gRPC's own log: the command prints what is wrong.
 func discardGRPCLog() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard)) }

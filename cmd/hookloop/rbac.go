@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// rbacFlags are the flags of "hookloop rbac".
+// rbacFlags holds the flags of "hookloop rbac".
 type rbacFlags struct {
 	files, related      []string
 	output, account, as string
@@ -23,7 +23,7 @@ type rbacFlags struct {
 	rbac.Options
 }
 
-// newRBAC returns the command that prints the roles of controllers.
+// newRBAC makes the command "hookloop rbac", which prints the roles that controllers need.
 func newRBAC() *cobra.Command {
 	var f rbacFlags
 	cmd := &cobra.Command{
@@ -82,7 +82,7 @@ func (f *rbacFlags) bind(flags *pflag.FlagSet) {
 		"with --check: NAMESPACE/NAME of a ServiceAccount to ask about; empty asks about the kubeconfig's user")
 }
 
-// parse checks the values of the flags.
+// parse checks the flags and fills in what follows from them.
 func (f *rbacFlags) parse() (err error) {
 	if len(f.files) == 0 {
 		return &usageError{"-f: is missing, expected a file or directory with controllers, or - for stdin"}
@@ -127,7 +127,7 @@ func (f *rbacFlags) run(cmd *cobra.Command) error {
 	return f.write(cmd, needed)
 }
 
-// missing prints the missing rights.
+// missing asks the cluster and prints the rights that it does not grant.
 func (f *rbacFlags) missing(cmd *cobra.Command, needed *rbac.Access) error {
 	var as types.NamespacedName
 	if f.as != "" {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// newRender returns the command that shows what controllers would do.
+// newRender makes the command "hookloop render", which shows what controllers would do.
 func newRender() *cobra.Command {
 	options := render.Options{Version: readBuild().version}
 	var output string
@@ -79,7 +79,7 @@ func bindRender(f *pflag.FlagSet, o *render.Options) {
 	f.DurationVar(&o.Timeout, "timeout", time.Minute, "longest time of the whole")
 }
 
-// liveFlags are the flags of a cluster that is read.
+// liveFlags holds the flags for reading from a cluster.
 type liveFlags struct {
 	live                bool
 	kubeconfig, context string
@@ -91,7 +91,7 @@ func (l *liveFlags) bind(f *pflag.FlagSet) {
 	f.StringVar(&l.context, "context", "", "with --live: context of the kubeconfig; empty is its current one")
 }
 
-// config returns the client configuration; nil without --live.
+// config returns how to connect to the cluster, or nil without --live.
 func (l *liveFlags) config() (*rest.Config, error) {
 	if l.live {
 		return cluster.Config(l.kubeconfig, l.context)
@@ -104,7 +104,7 @@ func (l *liveFlags) config() (*rest.Config, error) {
 
 func isNone(kind string) bool { return kind == "none" || kind == "" }
 
-// commandOf returns the hook's command: the arguments after "--".
+// commandOf returns the command that starts the hook: the arguments after "--".
 func commandOf(cmd *cobra.Command, args []string) ([]string, error) {
 	dash := cmd.ArgsLenAtDash()
 	if dash < 0 {
@@ -119,7 +119,7 @@ func commandOf(cmd *cobra.Command, args []string) ([]string, error) {
 	return args, nil
 }
 
-// runRender renders and prints.
+// runRender renders and prints the result.
 func runRender(ctx context.Context, o render.Options, output string, out io.Writer) error {
 	result, err := render.Render(ctx, o)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newReplay returns the command that asks a hook recorded questions again.
+// newReplay makes the command "hookloop replay", which asks a hook recorded questions again.
 func newReplay() *cobra.Command {
 	var options verify.ReplayOptions
 	var output string

@@ -35,8 +35,8 @@ func newServe() *cobra.Command {
 	return cmd
 }
 
-// bind declares the flags. Flags of Metacontroller keep their names and meanings. The values in c
-// are the defaults.
+// bind declares the flags of "hookloop serve". Flags that Metacontroller has keep their names and
+// meanings. The values in c are the defaults.
 func bind(f *pflag.FlagSet, c *server.Config) {
 	f.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "kubeconfig file; empty uses the ServiceAccount of the Pod")
 	f.Float64Var(&c.ClientQPS, "client-go-qps", c.ClientQPS, "requests per second to the API server; -1 for no limit")

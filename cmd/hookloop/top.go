@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newTop returns the command that shows the controllers of the running engines.
+// newTop makes the command "hookloop top", which shows what the running controllers do.
 func newTop() *cobra.Command {
 	var engine cluster.Engine
 	var target cluster.Target

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// traceFlags are the flags of "hookloop trace".
+// traceFlags holds the flags of "hookloop trace".
 type traceFlags struct {
 	cluster.TraceOptions
 	target       cluster.Target
@@ -22,7 +22,7 @@ type traceFlags struct {
 	jaeger       string
 }
 
-// newTrace returns the command that reports on an object and what its controllers made of it.
+// newTrace makes the command "hookloop trace", which shows what controllers did for an object.
 func newTrace() *cobra.Command {
 	var f traceFlags
 	cmd := &cobra.Command{
@@ -61,7 +61,7 @@ pods/proxy in the engine's namespace, or at --metrics-url. Without an engine, th
 	return cmd
 }
 
-// run runs the command.
+// run connects to the cluster and prints the report.
 func (f *traceFlags) run(cmd *cobra.Command) error {
 	switch {
 	case f.Limit < 1:
@@ -103,7 +103,7 @@ func (f *traceFlags) run(cmd *cobra.Command) error {
 	return err
 }
 
-// follow prints the report again with each change, until the object is deleted or the context ends.
+// follow prints a report after each change, until the object is deleted or ctx ends.
 func (f *traceFlags) follow(cmd *cobra.Command, tracer *cluster.Tracer) error {
 	out := cmd.OutOrStdout()
 	screen := terminal.NewScreen(out)
@@ -131,7 +131,7 @@ func (f *traceFlags) follow(cmd *cobra.Command, tracer *cluster.Tracer) error {
 	return err
 }
 
-// draw returns a report in the form of the output: JSON is one line with --watch.
+// draw formats a report as --output asks. With --watch, JSON takes one line.
 func (f *traceFlags) draw(out io.Writer, report *inspect.Report) (string, error) {
 	if f.output != "json" {
 		return report.Text(time.Now(), terminal.PaintOn(out)), nil
@@ -145,8 +145,7 @@ func (f *traceFlags) draw(out io.Writer, report *inspect.Report) (string, error)
 	return b.String(), err
 }
 
-// point sets the object that the arguments name: RESOURCE NAME, or RESOURCE/NAME as kubectl accepts
-// it.
+// point reads the object from the arguments: RESOURCE NAME, or RESOURCE/NAME as with kubectl.
 func point(cmd *cobra.Command, target *cluster.Target, args []string) error {
 	if len(args) == 1 {
 		args = strings.SplitN(args[0], "/", 2)
@@ -161,7 +160,7 @@ func point(cmd *cobra.Command, target *cluster.Target, args []string) error {
 	return nil
 }
 
-// targetFlags adds the flags of commands that are about one object.
+// targetFlags adds the flags of commands that work on one object.
 func targetFlags(cmd *cobra.Command, target *cluster.Target) {
 	clusterFlags(cmd, target)
 	cmd.Flags().StringVarP(&target.Namespace, "namespace", "n", "", "the object's namespace; empty is the kubeconfig's")
@@ -169,7 +168,7 @@ func targetFlags(cmd *cobra.Command, target *cluster.Target) {
 	completeFlag(cmd, "namespace", completeNamespace(target))
 }
 
-// clusterFlags adds the flags of commands that ask a cluster.
+// clusterFlags adds the flags that choose a cluster.
 func clusterFlags(cmd *cobra.Command, target *cluster.Target) {
 	cmd.Flags().StringVar(&target.Kubeconfig, "kubeconfig", "",
 		"kubeconfig file; empty follows KUBECONFIG and ~/.kube/config")
@@ -177,7 +176,7 @@ func clusterFlags(cmd *cobra.Command, target *cluster.Target) {
 	completeFlag(cmd, "context", completeContext(&target.Kubeconfig))
 }
 
-// engineFlags adds the flags of commands that ask a running engine.
+// engineFlags adds the flags that choose a running engine.
 func engineFlags(cmd *cobra.Command, engine *cluster.Engine, target *cluster.Target) {
 	flags := cmd.Flags()
 	flags.StringVar(&engine.MetricsURL, "metrics-url", "",

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newValidate returns the command that checks manifests without a cluster.
+// newValidate makes the command "hookloop validate", which checks manifests without a cluster.
 func newValidate() *cobra.Command {
 	var files []string
 	var output string

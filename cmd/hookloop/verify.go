@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// newVerify returns the command that checks the answers of a hook.
+// newVerify makes the command "hookloop verify", which checks how a hook answers.
 func newVerify() *cobra.Command {
 	var options verify.Options
 	var output string
@@ -76,7 +76,7 @@ func bindVerify(f *pflag.FlagSet, o *verify.Options) {
 	bindSecurity(f, &o.Security)
 }
 
-// bindSecurity binds the flags of trust and credentials.
+// bindSecurity adds the flags for certificates and credentials.
 func bindSecurity(f *pflag.FlagSet, o *verify.Security) {
 	f.BoolVar(&o.Insecure, "insecure", false, "call a gRPC hook in plain text")
 	f.StringVar(&o.CA, "ca", "", "file with the CA certificates of the hook; empty trusts the system's")
@@ -86,7 +86,7 @@ func bindSecurity(f *pflag.FlagSet, o *verify.Security) {
 	f.StringVar(&o.TokenFile, "token-file", "", "file with a bearer token")
 }
 
-// verifyError makes a wrong option of verify a wrong command line.
+// verifyError turns an error about an option into a usage error.
 func verifyError(err error) error {
 	var usage *verify.UsageError
 	if errors.As(err, &usage) {

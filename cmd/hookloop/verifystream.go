@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// verifyStream are the flags of the command verify-stream.
+// verifyStream holds the flags of "hookloop verify-stream".
 type verifyStream struct {
 	options            verifystream.Options
 	hook               string
@@ -20,7 +20,8 @@ type verifyStream struct {
 	output             string
 }
 
-// newVerifyStream returns the command that checks an implementation of the stream protocol.
+// newVerifyStream makes the command "hookloop verify-stream", which checks how an SDK speaks the
+// stream protocol.
 func newVerifyStream() *cobra.Command {
 	f := &verifyStream{}
 	cmd := &cobra.Command{

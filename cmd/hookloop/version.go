@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version and commit are set by the linker (-X main.version=…) in releases; otherwise Go's build
-// information has them.
+// A release sets version and commit by the linker (-X main.version=…). Other builds leave them
+// empty, and the program reads Go's build information.
 var version, commit string
 
 type build struct{ version, commit, goVersion string }
