@@ -1,8 +1,10 @@
-// Package cluster implements the client commands of hookloop. They read the cluster with the user's
-// kubeconfig.
+// Package cluster reads a cluster and its running engines for the commands trace, graph and top,
+// and for shell completion. It connects with the user's kubeconfig, and only sends requests that
+// read.
 //
-// It changes nothing, and does not depend on the process of "hookloop serve". Its functions are
-// safe for concurrent use. It is tested against the real API server (test/tracing).
+// To report on an object, make a [Tracer] and call Report, or Watch to follow it. [Graph] draws the
+// objects around one, [Top] shows the running controllers, and [Completion] lists names. The
+// functions are safe for concurrent use; for the methods see their types.
 package cluster
 
 import (
@@ -28,20 +30,20 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Target identifies an object, in kubectl's notation.
+// Target names an object as a kubectl command line does.
 type Target struct {
-	// Kubeconfig is a file; empty follows kubectl's rules (KUBECONFIG, ~/.kube/config). Context is one
-	// of its contexts; empty is the current one.
+	// Kubeconfig is the file to read; if it is empty, kubectl's rules apply (KUBECONFIG,
+	// ~/.kube/config). Context chooses one of its contexts; if it is empty, the current one is used.
 	Kubeconfig, Context string
-	// Namespace is empty for the kubeconfig's own.
+	// Namespace is where the object is. If it is empty, the kubeconfig's namespace is used.
 	Namespace string
-	// Resource is a resource or a kind, with or without version and group: websites, website,
+	// Resource is a resource or kind, with or without version and group: websites, website,
 	// websites.v1.example.com.
 	Resource string
 	Name     string
 }
 
-// cluster reads the objects of one cluster.
+// cluster reads objects from one cluster.
 type cluster struct {
 	config    *rest.Config
 	metadata  metadata.Interface
@@ -50,11 +52,11 @@ type cluster struct {
 	namespace string
 }
 
-// requestsPerSecond bounds the requests of one command. With client-go's default of 5, a command
-// that reads all resources would wait for half a minute.
+// requestsPerSecond limits how fast a command sends requests. With client-go's default of 5, a
+// command that reads all resources would take half a minute.
 const requestsPerSecond = 100
 
-// connect reads the kubeconfig. It makes no request.
+// connect makes the clients from the kubeconfig. It sends no request.
 func connect(t Target) (*cluster, error) {
 	loader := load(t.Kubeconfig, t.Context)
 	config, err := configOf(loader)
@@ -83,7 +85,7 @@ func connect(t Target) (*cluster, error) {
 	return &cluster{config, metadata, objects, resources, namespace}, nil
 }
 
-// load finds the kubeconfig by kubectl's rules; empty arguments are kubectl's defaults.
+// load finds the kubeconfig as kubectl does. Empty arguments mean kubectl's defaults.
 func load(kubeconfig, context string) clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
@@ -105,7 +107,7 @@ func configOf(loader clientcmd.ClientConfig) (*rest.Config, error) {
 	return config, nil
 }
 
-// named returns the value of KUBECONFIG in parentheses, if it is set.
+// named returns KUBECONFIG in parentheses for messages, or "" if it is not set.
 func named() string {
 	if value := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); value != "" {
 		return fmt.Sprintf(" (%q)", value)
@@ -113,16 +115,16 @@ func named() string {
 	return ""
 }
 
-// Config reads the client configuration of a command from a kubeconfig file and one of its
-// contexts. Empty arguments follow kubectl's rules. It makes no request.
+// Config returns how to connect to the cluster that a kubeconfig and one of its contexts describe.
+// Empty arguments follow kubectl's rules. It sends no request.
 func Config(kubeconfig, context string) (*rest.Config, error) {
 	return configOf(load(kubeconfig, context))
 }
 
-// reachTimeout bounds the wait for an API server's first answer.
+// reachTimeout limits how long we wait for the API server's first answer.
 const reachTimeout = 10 * time.Second
 
-// Reach returns an error if the API server does not answer. A refusal is an answer.
+// Reach returns an error if the API server does not answer. A refusal counts as an answer.
 func Reach(ctx context.Context, config *rest.Config) error {
 	limited, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
@@ -139,7 +141,7 @@ func Reach(ctx context.Context, config *rest.Config) error {
 		config.Host, cause(err))
 }
 
-// cause returns the cause of an error of net/http, without the request.
+// cause returns what went wrong in a request, without the method and URL that net/http adds.
 func cause(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -163,7 +165,7 @@ func (c *cluster) uid(ctx context.Context) (types.UID, error) {
 	return system.UID, nil
 }
 
-// find finds a resource by a name in kubectl's notation.
+// find looks up a resource that is named as for kubectl.
 func (c *cluster) find(resource string) (*meta.RESTMapping, error) {
 	groups, err := restmapper.GetAPIGroupResources(c.discovery)
 	if err != nil {
@@ -188,8 +190,8 @@ func (c *cluster) find(resource string) (*meta.RESTMapping, error) {
 	return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 }
 
-// notFound returns the reason for which a resource was not found: the cluster has none or several
-// of the name, or a part of its API could not be read.
+// notFound explains why a resource was not found: the name is unknown or ambiguous, or a part of
+// the cluster's API could not be read.
 func (c *cluster) notFound(resource string, err error) error {
 	if !meta.IsNoMatchError(err) {
 		return fmt.Errorf("%q: %w; expected a resource such as websites.example.com", resource, err)

@@ -11,11 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Drawings are the forms in which Graph draws. The first is the default.
+// Drawings lists the formats in which [Graph] draws. The first is the default.
 var Drawings = []string{"text", "mermaid", "dot", "json"}
 
-// Graph draws the objects around one object, at most limit of them, in one of the forms of
-// Drawings.
+// Graph draws the objects around the target, at most limit of them. form must be one of [Drawings].
 func Graph(ctx context.Context, t Target, form string, limit int) (string, error) {
 	r, err := newReader(ctx, t, limit)
 	if err != nil {
@@ -44,19 +43,19 @@ func Graph(ctx context.Context, t Target, form string, limit int) (string, error
 	return g.Text(), nil
 }
 
-// reader reads the graph of one object.
+// reader reads the graph around one object.
 type reader struct {
 	index  *index
 	target Target
-	// resource and namespace are the target's.
+	// mapping and namespace say where the target is.
 	mapping   *meta.RESTMapping
 	namespace string
 	limit     int
-	// seen has the objects of the last graph.
+	// seen keeps the objects of the last graph, so that unchanged ones are not read again.
 	seen map[object.Ref]*object.Object
 }
 
-// newReader connects to the cluster and finds the resources.
+// newReader connects to the cluster and looks up its resources.
 func newReader(ctx context.Context, t Target, limit int) (*reader, error) {
 	c, err := connect(t)
 	if err != nil {
@@ -90,8 +89,8 @@ func (r *reader) root(ctx context.Context) (*object.Object, error) {
 	return object.FromMap(o.Object)
 }
 
-// graph reads the objects around the root that the index has. Resources that cannot be read are in
-// Graph.Unknown.
+// graph reads the objects around root that the index knows. Resources that cannot be read are
+// listed in Graph.Unknown.
 func (r *reader) graph(ctx context.Context, root *object.Object) (*graph.Graph, error) {
 	s := newSource(r.index, r.seen)
 	g, err := graph.Build(ctx, s, root, r.limit)

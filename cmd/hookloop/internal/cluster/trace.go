@@ -16,31 +16,33 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TraceOptions configures a Tracer.
+// TraceOptions configures a [Tracer].
 type TraceOptions struct {
-	// Engine is asked for the last syncs.
+	// Engine says which engine to ask for the last syncs.
 	Engine Engine
-	// Limit is the largest number of objects.
+	// Limit is the maximum number of objects to read.
 	Limit int
-	// UI is the address of a Jaeger UI, for the link to the trace; empty for none.
+	// UI is the address of a Jaeger UI to link to, or empty.
 	UI string
-	// Jaeger is the address of Jaeger's query service, which is asked for the spans of the latest
-	// change; empty for none.
+	// Jaeger is the address of Jaeger's query service, which returns the spans of the latest change.
+	// If it is empty, no spans are read.
 	Jaeger string
 }
 
-// Tracer reports on one object. Its methods must not be called concurrently.
+// Tracer reports on one object and what its controllers did for it. Make one with [NewTracer], then
+// call Report once, or Watch to follow the object. Do not call its methods concurrently.
 type Tracer struct {
 	*reader
 	TraceOptions
 	engines *engines
 	spans   *jaeger.Query // nil for none
-	// cluster is the cluster's UID, or noCluster the reason for which it cannot be read.
+	// cluster is the cluster's UID. If it cannot be read, noCluster says why.
 	cluster   types.UID
 	noCluster error
 }
 
-// NewTracer finds the resource of an object. It does not read the object.
+// NewTracer connects to the cluster and looks up the object's resource. It does not read the
+// object.
 func NewTracer(ctx context.Context, t Target, o TraceOptions) (*Tracer, error) {
 	r, err := newReader(ctx, t, o.Limit)
 	if err != nil {
@@ -59,8 +61,8 @@ func NewTracer(ctx context.Context, t Target, o TraceOptions) (*Tracer, error) {
 }
 
 // ID returns the id of the trace of the object's latest change, that is, of its generation. The
-// syncs of all controllers of this object belong to the trace. It exists if such a controller
-// exports traces and has sampled this one.
+// syncs of all controllers of the object belong to this trace. The trace exists only if one of them
+// exports traces and has sampled it.
 func (t *Tracer) ID(ctx context.Context) (string, error) {
 	if t.noCluster != nil {
 		return "", t.noCluster
@@ -72,7 +74,7 @@ func (t *Tracer) ID(ctx context.Context) (string, error) {
 	return t.change(o).TraceID, nil
 }
 
-// Link returns the address of a trace in the UI; the id itself without a UI.
+// Link returns the address of a trace in the UI, or the id if there is no UI.
 func (t *Tracer) Link(id string) string {
 	if t.UI == "" {
 		return id
@@ -80,7 +82,7 @@ func (t *Tracer) Link(id string) string {
 	return strings.TrimSuffix(t.UI, "/") + "/trace/" + id
 }
 
-// Report reports on the object as it is now.
+// Report describes the object as it is now.
 func (t *Tracer) Report(ctx context.Context) (*inspect.Report, error) {
 	root, err := t.root(ctx)
 	if err != nil {
@@ -92,7 +94,7 @@ func (t *Tracer) Report(ctx context.Context) (*inspect.Report, error) {
 	return t.report(ctx, root)
 }
 
-// report reports on the object with what the index has.
+// report describes the object with what the index knows.
 func (t *Tracer) report(ctx context.Context, root *object.Object) (*inspect.Report, error) {
 	g, err := t.graph(ctx, root)
 	if err != nil {
@@ -132,7 +134,8 @@ func (t *Tracer) change(o *object.Object) inspect.Change {
 	return c
 }
 
-// lastSyncs asks the engines for the last syncs of an object. The error is that of all engines.
+// lastSyncs asks the engines for the last syncs of an object. It returns an error if no engine
+// answers.
 func (t *Tracer) lastSyncs(ctx context.Context, uid types.UID) ([]lastsync.Sync, error) {
 	responses, err := t.engines.get(ctx, lastsync.Path, url.Values{"uid": {string(uid)}}, "application/json")
 	if err != nil {

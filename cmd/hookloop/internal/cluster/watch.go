@@ -23,20 +23,20 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// ErrDeleted reports that the watched object does not exist any more.
+// ErrDeleted is returned by [Tracer.Watch] when the object has been deleted.
 var ErrDeleted = errors.New("the object is deleted")
 
 const (
-	// redrawInterval is the shortest time between two reports.
+	// redrawInterval is the minimum time between two reports.
 	redrawInterval = 500 * time.Millisecond
-	// retryInterval is the time between two tries after an error, and the time after which the last
-	// syncs are read again: a sync ends after its writes.
+	// retryInterval is how long to wait before trying again after an error. It is also how long to
+	// wait before reading the last syncs again, because a sync ends after its writes.
 	retryInterval = 2 * time.Second
 )
 
-// Watch reports on the object, and again when the object, one of those below it or its last sync
-// changes, until ctx ends. It calls draw with each report that differs from the last one, or with
-// an error after which it tries again. Its error is draw's, or ErrDeleted.
+// Watch calls draw with a report, and again whenever the object, an object below it or its last
+// sync changes, until ctx ends. If something cannot be read, it calls draw with the error and tries
+// again. Watch returns draw's error, or [ErrDeleted].
 func (t *Tracer) Watch(ctx context.Context, draw func(*inspect.Report, error) error) error {
 	if _, err := t.root(ctx); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (t *Tracer) Watch(ctx context.Context, draw func(*inspect.Report, error) er
 	}
 }
 
-// next reports on the object with what the index has.
+// next makes the next report from what the index knows.
 func (t *Tracer) next(ctx context.Context) (*inspect.Report, error) {
 	root, err := t.root(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (t *Tracer) next(ctx context.Context) (*inspect.Report, error) {
 	return t.report(ctx, root)
 }
 
-// differ reports whether two reports differ in more than the times of syncs.
+// differ returns true if two reports differ in more than the times of syncs.
 func differ(a, b *inspect.Report) bool {
 	return !reflect.DeepEqual(timeless(a), timeless(b))
 }
@@ -104,8 +104,8 @@ func timeless(r *inspect.Report) inspect.Report {
 	return c
 }
 
-// await waits until an event is about an object of the last report. After a report that was drawn,
-// it waits no longer than retryInterval: a sync ends after its writes, and errors pass. It returns
+// await waits for an event that concerns an object of the last report. If that report was drawn, it
+// waits at most retryInterval, because a sync ends after its writes and errors pass. It returns
 // false if ctx ends.
 func (t *Tracer) await(ctx context.Context, events *events, last *inspect.Report, drawn bool) bool {
 	if !sleep.For(ctx.Done(), clock.RealClock{}, redrawInterval) {
@@ -130,7 +130,7 @@ func (t *Tracer) await(ctx context.Context, events *events, last *inspect.Report
 	return true
 }
 
-// shown are the objects of a report.
+// shown holds the objects of a report.
 type shown struct {
 	uids map[types.UID]bool
 	refs map[string]bool
@@ -148,15 +148,15 @@ func shownBy(r *inspect.Report) shown {
 	return s
 }
 
-// event is a change of an object.
+// event says that an object has changed.
 type event struct {
 	ref    object.Ref
 	owners []types.UID
-	// all reports that any object may have changed.
+	// all means that any object may have changed.
 	all bool
 }
 
-// events are those that no report has taken into account. It is safe for concurrent use.
+// events collects the changes since the last report. It is safe for concurrent use.
 type events struct {
 	arrived chan struct{}
 
@@ -174,8 +174,8 @@ func (e *events) add(added event) {
 	}
 }
 
-// concern reports whether one of the events is about a shown object, or about one that such an
-// object owns. It drops the events.
+// concern takes the collected events, and returns true if one of them is about a shown object or
+// about an object that a shown one owns.
 func (e *events) concern(s shown) bool {
 	e.mu.Lock()
 	pending := e.pending
@@ -214,8 +214,8 @@ func (x *index) follow(ctx context.Context, following *sync.WaitGroup, events *e
 	return nil
 }
 
-// watch applies the changes of a resource since a version. It returns when ctx ends, or when the
-// version is too old.
+// watch keeps the index up to date with the changes of a resource since a version. It returns when
+// ctx ends or when the version is too old.
 func (x *index) watch(ctx context.Context, r resource, version string, events *events) {
 	client := x.metadata.Resource(r.GroupVersionResource).Namespace(x.scope)
 	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, version, watches{client})
@@ -242,7 +242,7 @@ func (w watches) WatchWithContext(ctx context.Context, options metav1.ListOption
 	return w.Watch(ctx, options)
 }
 
-// apply takes the change of an object into account.
+// apply updates the index after a change of an object.
 func (x *index) apply(ref object.Ref, e indexed, deleted bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
