@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// completeTimeout bounds each request for the completion of a command line: a user waits for it.
+	// completeTimeout limits each request, because the user waits for the completion.
 	completeTimeout = 2 * time.Second
-	// maxNames is the number of names that a completion offers.
+	// maxNames limits how many names are offered.
 	maxNames = 500
 )
 
-// Completion reads the names that complete a command line. An error means that there are none to
-// offer.
+// Completion lists names that can complete a command line. If a method returns an error, offer no
+// names.
 type Completion struct{ *cluster }
 
-// NewCompletion connects to a cluster. It makes no request.
+// NewCompletion prepares the clients for a cluster. It sends no request.
 func NewCompletion(t Target) (*Completion, error) {
 	c, err := connect(t)
 	if err != nil {
@@ -41,7 +41,7 @@ func NewCompletion(t Target) (*Completion, error) {
 	return &Completion{c}, nil
 }
 
-// Contexts returns the contexts of a kubeconfig.
+// Contexts lists the contexts of a kubeconfig.
 func Contexts(kubeconfig string) ([]string, error) {
 	raw, err := load(kubeconfig, "").RawConfig()
 	if err != nil {
@@ -55,8 +55,8 @@ func Contexts(kubeconfig string) ([]string, error) {
 	return names, nil
 }
 
-// Resources returns the resources of the cluster, such as pods and websites.example.com, with their
-// kinds as descriptions after a tab.
+// Resources lists the cluster's resources, such as pods and websites.example.com. After a tab
+// follows the kind as a description.
 func (c *Completion) Resources() ([]string, error) {
 	lists, err := c.discovery.ServerPreferredResources()
 	if len(lists) == 0 {
@@ -78,7 +78,7 @@ func (c *Completion) Resources() ([]string, error) {
 	return names, nil
 }
 
-// Names returns the names of the objects of a resource in the target's namespace.
+// Names lists the objects of a resource in the target's namespace.
 func (c *Completion) Names(ctx context.Context, resource string) ([]string, error) {
 	mapping, err := c.find(resource)
 	if err != nil {
@@ -91,12 +91,12 @@ func (c *Completion) Names(ctx context.Context, resource string) ([]string, erro
 	return c.list(ctx, mapping.Resource, namespace)
 }
 
-// Namespaces returns the names of the namespaces.
+// Namespaces lists the cluster's namespaces.
 func (c *Completion) Namespaces(ctx context.Context) ([]string, error) {
 	return c.list(ctx, corev1.SchemeGroupVersion.WithResource("namespaces"), "")
 }
 
-// Controllers returns the controllers of the cluster, such as composite/website.
+// Controllers lists the controllers that are declared in the cluster, such as composite/website.
 func (c *Completion) Controllers(ctx context.Context) ([]string, error) {
 	var all []string
 	for _, d := range hook.Descriptors() {

@@ -19,49 +19,51 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Engine names the running engine that a command asks. The zero value finds its Pods by
-// DefaultSelector in all namespaces.
+// Engine says which running engine to ask. The zero value asks the Pods that match
+// [DefaultSelector], in any namespace.
 type Engine struct {
-	// MetricsURL is the address of the engine's metrics; empty asks through the API server.
+	// MetricsURL is where the engine serves its metrics. If it is empty, the Pods are asked through
+	// the API server.
 	MetricsURL string
-	// Namespace is that of the engine's Pods; empty for all.
+	// Namespace is where the engine's Pods are; empty means any.
 	Namespace string
-	// Selector selects the engine's Pods by their labels; empty is DefaultSelector.
+	// Selector finds the engine's Pods by their labels; empty means DefaultSelector.
 	Selector string
 }
 
 const (
-	// DefaultSelector selects the engine's Pods as the manifests and the chart label them.
+	// DefaultSelector matches the labels that the manifests and the chart give the engine's Pods.
 	DefaultSelector = "app.kubernetes.io/name=hookloop"
-	// metricsPort is the name of the port of the metrics, and defaultPort its number.
+	// metricsPort is the name of the port that serves metrics. defaultPort is used if a Pod does not
+	// name it.
 	metricsPort, defaultPort = "metrics", "9999"
-	// maxEngines is the number of Pods that a command asks.
+	// maxEngines limits how many Pods are asked.
 	maxEngines = 20
-	// engineTimeout bounds one request to an engine.
+	// engineTimeout limits one request to an engine.
 	engineTimeout = 10 * time.Second
-	// maxResponse bounds the response of an engine.
+	// maxResponse limits the size of an engine's response.
 	maxResponse = 64 << 20
 	elsewhere   = "if the engine runs elsewhere, name its metrics address, such as --metrics-url http://127.0.0.1:9999"
 )
 
-// Response is the response of one engine.
+// Response holds what one engine has answered.
 type Response struct {
-	// From is the Pod, or the address.
+	// From names the Pod, or the address.
 	From        string
 	ContentType string
 	Body        []byte
-	// Err is the fault of a Pod that has not answered.
+	// Err says why the Pod has not answered.
 	Err error
 }
 
-// engines reads from the engines of a cluster.
+// engines sends requests to the engines of a cluster.
 type engines struct {
 	Engine
-	// pods is nil if MetricsURL is set.
+	// pods lists the Pods. It is nil if MetricsURL is set.
 	pods kubernetes.Interface
 }
 
-// Check returns an error about a field that is invalid.
+// Check returns an error if a field is invalid.
 func (e Engine) Check() error {
 	if e.MetricsURL == "" {
 		return nil
@@ -73,7 +75,7 @@ func (e Engine) Check() error {
 	return nil
 }
 
-// newEngines returns a client of the engine. It makes no request.
+// newEngines makes the client. It sends no request.
 func newEngines(e Engine, config *rest.Config) (*engines, error) {
 	if e.MetricsURL != "" {
 		return &engines{Engine: e}, nil
@@ -84,8 +86,8 @@ func newEngines(e Engine, config *rest.Config) (*engines, error) {
 	return &engines{e, pods}, err
 }
 
-// bounded returns a transport that reads at most maxResponse bytes of a response: any Pod may have
-// the label of an engine. A longer one is an error.
+// bounded makes a transport that refuses a response of more than maxResponse bytes, because any Pod
+// may carry the engine's label.
 func bounded(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(request)
@@ -101,9 +103,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// get asks all engines at the same time, and returns their responses in the order of the Pods.
-// Without leader election or with one replica there is one; a replica that does not lead answers,
-// too. The error is about the engines if none has answered.
+// get asks all engines at the same time and returns their responses in the order of the Pods.
+// Replicas that do not lead answer as well. It returns an error only if no engine has answered.
 func (e *engines) get(ctx context.Context, path string, query url.Values, accept string) ([]Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, engineTimeout)
 	defer cancel()
@@ -128,7 +129,7 @@ func (e *engines) get(ctx context.Context, path string, query url.Values, accept
 	return all, nil
 }
 
-// find returns the running Pods of the engine.
+// find lists the engine's running Pods.
 func (e *engines) find(ctx context.Context) ([]corev1.Pod, error) {
 	selector := e.Selector
 	where := "in all namespaces"
@@ -153,7 +154,7 @@ func (e *engines) find(ctx context.Context) ([]corev1.Pod, error) {
 	return list.Items, nil
 }
 
-// proxied asks a Pod through the API server.
+// proxied asks a Pod through the API server's proxy.
 func (e *engines) proxied(ctx context.Context, pod corev1.Pod, path string, query url.Values, accept string) Response {
 	request := e.pods.CoreV1().RESTClient().Get().Namespace(pod.Namespace).Resource("pods").SubResource("proxy").
 		Name(utilnet.JoinSchemeNamePort("http", pod.Name, portOf(pod))).Suffix(path).SetHeader("Accept", accept)
@@ -169,7 +170,7 @@ func (e *engines) proxied(ctx context.Context, pod corev1.Pod, path string, quer
 	return r
 }
 
-// portOf returns the number of the port of a Pod's metrics.
+// portOf returns the port at which a Pod serves metrics.
 func portOf(pod corev1.Pod) string {
 	for _, c := range pod.Spec.Containers {
 		for _, p := range c.Ports {
@@ -209,7 +210,7 @@ func (e *engines) direct(ctx context.Context, path string, query url.Values, acc
 	return Response{From: e.MetricsURL, ContentType: response.Header.Get("Content-Type"), Body: body}, nil
 }
 
-// plain returns the cause of an error of net/http, with the address.
+// plain returns what went wrong in a request, with the address but without the rest of the URL.
 func plain(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {

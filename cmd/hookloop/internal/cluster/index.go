@@ -20,51 +20,52 @@ import (
 )
 
 const (
-	// pageSize is the number of objects in one response to a list, and maxPages the number of
-	// responses that are read of one resource.
+	// pageSize is how many objects one list request returns. maxPages limits the requests for one
+	// resource.
 	pageSize = 500
 	maxPages = 100
-	// parallelReads is the number of requests at a time.
+	// parallelReads limits how many requests run at the same time.
 	parallelReads = 8
 )
 
-// resource is a resource that the API server serves.
+// resource describes a resource that the API server serves.
 type resource struct {
 	schema.GroupVersionResource
 	kind       schema.GroupVersionKind
 	namespaced bool
-	// listed and watched report that it can be listed and watched.
+	// listed and watched say whether the API server can list and watch it.
 	listed, watched bool
 }
 
-// index knows the owners of all objects of a namespace, or of the cluster. The API server has no
-// such index, so it reads the metadata of all objects. It is safe for concurrent use.
+// index finds objects by their owners, in one namespace or in the whole cluster. The API server
+// cannot search by owner, so the index reads the metadata of every object. It is safe for
+// concurrent use.
 type index struct {
 	*cluster
-	// scope is a namespace; empty for the whole cluster.
+	// scope is the namespace to index, or empty for the whole cluster.
 	scope     string
 	resources []resource
 	kinds     map[schema.GroupVersionKind]resource
 
 	mu sync.Mutex // guards the fields below
-	// entries has the objects with owners.
+	// entries holds the objects that have owners.
 	entries map[object.Ref]indexed
-	// counts are the numbers of objects by resource.
+	// counts holds how many objects each resource has.
 	counts map[schema.GroupVersionResource]int
-	// versions are the resourceVersions of the lists.
+	// versions holds the resourceVersion of the last list of each resource.
 	versions map[schema.GroupVersionResource]string
-	// unknown has the reasons for which resources could not be read.
+	// unknown says why a resource could not be read.
 	unknown map[string]string
 }
 
-// indexed is an object with owners.
+// indexed describes an object with owners.
 type indexed struct {
 	owners  []types.UID
 	version string
 }
 
-// newIndex finds the resources that objects in a namespace can own; empty for the whole cluster, as
-// the objects of a cluster-scoped owner may be anywhere.
+// newIndex finds the resources to read. Pass the namespace of the owner, or "" for a cluster-scoped
+// owner, whose objects may be anywhere.
 func newIndex(c *cluster, namespace string) (*index, error) {
 	x := &index{
 		cluster: c, scope: namespace, kinds: map[schema.GroupVersionKind]resource{},
@@ -99,7 +100,7 @@ func newIndex(c *cluster, namespace string) (*index, error) {
 	return x, nil
 }
 
-// reason is the API server's reason, such as Forbidden; else the error's text.
+// reason returns the API server's reason, such as Forbidden, or the error's text if there is none.
 func reason(err error) string {
 	if r := apierrors.ReasonForError(err); r != metav1.StatusReasonUnknown {
 		return string(r)
@@ -107,14 +108,14 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// skipped reports whether a resource holds no objects that an object of the namespace can own.
-// Events are about objects and owned by none, and Leases change all the time.
+// skipped returns true for resources that cannot hold objects owned from the namespace. It also
+// skips Events, which nobody owns, and Leases, which change all the time.
 func skipped(r metav1.APIResource, namespace string) bool {
 	return !slices.Contains(r.Verbs, "list") || r.Kind == "Event" || r.Kind == "Lease" ||
 		namespace != "" && !r.Namespaced
 }
 
-// load reads the owner references of all objects, once.
+// load reads the owner references of all objects once.
 func (x *index) load(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelReads)
@@ -129,8 +130,9 @@ func (x *index) load(ctx context.Context) error {
 	return group.Wait()
 }
 
-// list reads the owner references of one resource. It returns the resourceVersion of the list, or
-// nothing if the resource cannot be read, and is unknown. The error is ctx's.
+// list reads the owner references of one resource and returns the resourceVersion of the list. If
+// the resource cannot be read, it is noted as unknown and the version is empty. An error means that
+// ctx has ended.
 func (x *index) list(ctx context.Context, r resource) (version string, err error) {
 	found := map[object.Ref]indexed{}
 	count := 0
@@ -179,7 +181,7 @@ func entryOf(o *metav1.PartialObjectMetadata) indexed {
 	return e
 }
 
-// replace replaces the objects of a resource.
+// replace replaces what the index knows about a resource.
 func (x *index) replace(r resource, found map[object.Ref]indexed, count int, version string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -188,21 +190,21 @@ func (x *index) replace(r resource, found map[object.Ref]indexed, count int, ver
 	x.counts[r.GroupVersionResource], x.versions[r.GroupVersionResource] = count, version
 }
 
-// listedAt returns the resourceVersion of the last list of a resource; empty if it has none.
+// listedAt returns the resourceVersion of the last list of a resource, or "" if it was not listed.
 func (x *index) listedAt(r resource) string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.versions[r.GroupVersionResource]
 }
 
-// note notes that a resource could not be read.
+// note remembers why a resource could not be read.
 func (x *index) note(r resource, why string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.unknown[r.GroupResource().String()] = why
 }
 
-// notes returns the resources that could not be read.
+// notes lists the resources that could not be read.
 func (x *index) notes() []graph.Unknown {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -213,7 +215,7 @@ func (x *index) notes() []graph.Unknown {
 	return all
 }
 
-// owned returns the objects by their owners.
+// owned groups the objects by their owners.
 func (x *index) owned() map[types.UID][]object.Ref {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -226,14 +228,14 @@ func (x *index) owned() map[types.UID][]object.Ref {
 	return all
 }
 
-// version returns the resourceVersion of an object with owners; empty if it is not known.
+// version returns the resourceVersion of an object with owners, or "" if it is not known.
 func (x *index) version(ref object.Ref) string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.entries[ref].version
 }
 
-// count returns the number of objects of a resource.
+// count returns how many objects a resource has.
 func (x *index) count(r resource) int {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -15,19 +15,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// source reads the objects of one graph. It implements graph.Source.
+// source reads the objects for one graph. It implements [graph.Source].
 type source struct {
 	*index
 	byOwner map[types.UID][]object.Ref
-	// earlier has the objects that an earlier graph has read. It may be nil.
+	// earlier holds the objects that the previous graph has read. It may be nil.
 	earlier map[object.Ref]*object.Object
-	// read has the objects that this graph has read.
+	// read collects the objects that this graph has read.
 	read map[object.Ref]*object.Object
 }
 
 var _ graph.Source = (*source)(nil)
 
-// newSource returns a source of the objects that the index has now.
+// newSource makes a source of the objects that the index knows now.
 func newSource(x *index, earlier map[object.Ref]*object.Object) *source {
 	return &source{index: x, byOwner: x.owned(), earlier: earlier, read: map[object.Ref]*object.Object{}}
 }
@@ -55,8 +55,8 @@ func (s *source) DependenciesOf(o *object.Object) []object.Ref {
 	return all
 }
 
-// dependency finds the resource of a dependency: by its kind, else by the name of its field, which
-// is a kind of the object's own group.
+// dependency finds the resource of a dependency by its kind. If there is no kind, it takes the
+// field's name as a kind of the object's own group.
 func (s *source) dependency(d graph.Dependency, group string) (resource, bool) {
 	kind := d.GVK.Kind
 	if kind == "" {
@@ -73,16 +73,17 @@ func (s *source) dependency(d graph.Dependency, group string) (resource, bool) {
 	return resource{}, false
 }
 
-// listInstead is the number of requests for single objects that a list of one page replaces.
+// listInstead says when to list instead of getting single objects: a page of a list should save at
+// least this many requests.
 const listInstead = 20
 
-// place is a resource in a namespace.
+// place names a resource in a namespace.
 type place struct {
 	kind      schema.GroupVersionKind
 	namespace string
 }
 
-// Read implements graph.Source. It reads objects one by one, or lists their resource if that takes
+// Read implements [graph.Source]. It gets objects one by one, or lists their resource if that takes
 // fewer requests.
 func (s *source) Read(ctx context.Context, refs []object.Ref) ([]graph.Found, error) {
 	found := make([]graph.Found, len(refs))
@@ -129,7 +130,7 @@ func (s *source) Read(ctx context.Context, refs []object.Ref) ([]graph.Found, er
 	return found, nil
 }
 
-// failed notes an error of a read. It returns ctx's.
+// failed records why objects could not be read. It returns an error only if ctx has ended.
 func (s *source) failed(ctx context.Context, r resource, err error, found *graph.Found) error {
 	switch {
 	case ctx.Err() != nil:
@@ -141,7 +142,7 @@ func (s *source) failed(ctx context.Context, r resource, err error, found *graph
 	return nil
 }
 
-// readAll reads the objects with the wanted places in refs by lists.
+// readAll lists the wanted places and picks the objects of refs from them.
 func (s *source) readAll(
 	ctx context.Context, r resource, namespace string, refs []object.Ref, wanted []int, found []graph.Found,
 ) error {
@@ -179,7 +180,7 @@ func (s *source) readAll(
 	return nil
 }
 
-// unread notes the wanted objects beyond the first maxPages pages.
+// unread marks the wanted objects that the first maxPages pages did not contain.
 func (s *source) unread(r resource, wanted []int, found []graph.Found) {
 	why := fmt.Sprintf("more than %d objects, of which the first were read", maxPages*pageSize)
 	for _, i := range wanted {

@@ -10,9 +10,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Top shows the state of the running engines: once, or again and again until ctx ends. Each table
-// is about the interval before it. After the first scrape it calls show with an error, unless once
-// is set, and tries again: an engine may be restarting.
+// Top calls show with a table of the running engines: once, or after each interval until ctx ends.
+// Each table describes the interval before it.
+//
+// If a scrape fails after the first one, Top calls show with the error and tries again, because an
+// engine may be restarting. With once, it returns the error.
 func Top(ctx context.Context, t Target, e Engine, interval time.Duration, once bool,
 	show func(*top.Table, error) error,
 ) error {
@@ -47,8 +49,8 @@ func Top(ctx context.Context, t Target, e Engine, interval time.Duration, once b
 	}
 }
 
-// enginesOf returns a client of the engines of a cluster, or of one at its own address, which needs
-// no cluster.
+// enginesOf makes the client for the engines of a cluster, or for one engine at its own address,
+// which needs no cluster.
 func enginesOf(ctx context.Context, t Target, e Engine) (*engines, error) {
 	if e.MetricsURL != "" {
 		return newEngines(e, nil)
@@ -63,8 +65,9 @@ func enginesOf(ctx context.Context, t Target, e Engine) (*engines, error) {
 	return newEngines(e, config)
 }
 
-// scrape reads the metrics of all engines. A Pod without metrics of an engine, such as another
-// program's with the engine's label, is left out and named; the error is that of all Pods.
+// scrape reads the metrics of all engines. It leaves out, and names, a Pod that does not serve an
+// engine's metrics, such as another program with the engine's label. It returns an error if no Pod
+// does.
 func (e *engines) scrape(ctx context.Context) (*top.Scrape, error) {
 	responses, err := e.get(ctx, "/metrics", nil, top.Accept)
 	if err != nil {
