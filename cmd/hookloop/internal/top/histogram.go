@@ -7,11 +7,11 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// histogram counts observations by buckets. The zero value has none.
+// histogram counts observations in buckets. The zero value has no observations.
 type histogram struct {
 	// buckets are ordered by their upper limits.
 	buckets []bucket
-	// exponential reports buckets of a native histogram; otherwise they are a few classic ones.
+	// exponential is true for the buckets of a native histogram, and false for classic ones.
 	exponential bool
 }
 
@@ -21,7 +21,8 @@ type bucket struct {
 	count        float64
 }
 
-// histogramOf returns the native buckets of a histogram if it has any, else the classic ones.
+// histogramOf returns the native buckets of a histogram if there are any, and the classic ones
+// otherwise.
 func histogramOf(h *dto.Histogram) histogram {
 	if h.Schema == nil || len(h.PositiveSpan) == 0 && h.GetZeroCount() == 0 {
 		return classic(h)
@@ -69,8 +70,8 @@ func classic(h *dto.Histogram) histogram {
 // plus returns the sum of two histograms.
 func (h histogram) plus(other histogram) histogram { return h.merge(other, 1) }
 
-// minus returns the observations since an earlier state. After a restart of the engine, or after a
-// change of the buckets, it returns all of them.
+// minus returns the observations since an earlier state. If the engine has restarted or its buckets
+// have changed, it returns all of them.
 func (h histogram) minus(earlier histogram) histogram {
 	rest := h.merge(earlier, -1)
 	if h.exponential != earlier.exponential && len(earlier.buckets) > 0 ||
@@ -103,12 +104,12 @@ func (h histogram) merge(other histogram, sign float64) histogram {
 	return sum
 }
 
-// same compares limits, which are computed by powers.
+// same compares limits of buckets, which may differ by a rounding error.
 func same(a, b float64) bool {
 	return a == b || math.Abs(a-b) < 1e-9*math.Max(math.Abs(a), math.Abs(b))
 }
 
-// count is the number of observations.
+// count returns the number of observations.
 func (h histogram) count() float64 {
 	n := 0.0
 	for _, b := range h.buckets {
@@ -117,10 +118,11 @@ func (h histogram) count() float64 {
 	return n
 }
 
-// quantile estimates the value below which a share of the observations is, as Prometheus does:
-// exponentially within native buckets, linearly within classic ones. The true value is within the
-// same bucket. The native ones of the engine are 19 % wide. Of the last classic one, which has no
-// upper limit, it returns the lower limit. It returns NaN without observations.
+// quantile estimates the value below which the given share of the observations lies. It
+// interpolates as Prometheus does: exponentially within native buckets, linearly within classic
+// ones, so the true value is within the same bucket. The engine's native buckets are 19 % wide. For
+// the last classic bucket, which has no upper limit, it returns the lower limit. Without
+// observations it returns NaN.
 func (h histogram) quantile(share float64) float64 {
 	rank := share * h.count()
 	for i, b := range h.buckets {

@@ -1,8 +1,8 @@
-// Package top computes the table of "hookloop top" from scrapes of the engine's metrics.
+// Package top computes the table of "hookloop top" from metrics of the engine.
 //
-// It is pure: scrapes are bytes that the caller has read. Rates and quantiles are those between two
-// scrapes. A Scrape and a Table are values. Unit tests cover it, and test/tracing draws the table
-// of a real engine.
+// Read the metrics of all engines twice, with the header [Accept]. For each time make a [NewScrape]
+// and Add every response to it; then [Between] returns a [Table] with the rates and quantiles of
+// the time in between. The package sends no requests itself.
 package top
 
 import (
@@ -21,25 +21,25 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Accept is the header of a request for metrics: native histograms exist in protobuf only.
+// Accept is the header to send when you ask for metrics: only protobuf carries native histograms.
 const Accept = `application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=1,` +
 	`text/plain;version=0.0.4;q=0.5`
 
-// Scrape is the state of all engines at one time.
+// Scrape holds the metrics of all engines at one time.
 type Scrape struct {
 	Time    time.Time
 	engines int
 	standby Standby
 	version string
 	leftOut []LeftOut
-	// controllers are the counters by the name of the controller.
+	// controllers holds the counters by the controller's name.
 	controllers map[string]*counters
-	// cached are the caches by the name of the resource.
+	// cached holds the caches by the resource's name.
 	cached map[string]*Cached
 	writes float64
 }
 
-// counters are those of one controller.
+// counters holds what one controller has counted.
 type counters struct {
 	syncs, errors float64
 	reasons       map[string]float64
@@ -48,20 +48,21 @@ type counters struct {
 	hook          histogram
 }
 
-// NewScrape returns a scrape without engines.
+// NewScrape makes an empty Scrape for metrics that are read at the given time.
 func NewScrape(at time.Time) *Scrape {
 	return &Scrape{Time: at, controllers: map[string]*counters{}, cached: map[string]*Cached{}}
 }
 
-// Engines returns the number of responses that were added.
+// Engines returns how many engines have been added.
 func (s *Scrape) Engines() int { return s.engines + s.standby.Replicas }
 
-// LeaveOut notes a Pod that gave no metrics of an engine.
+// LeaveOut records that a Pod did not return an engine's metrics.
 func (s *Scrape) LeaveOut(pod string, err error) {
 	s.leftOut = append(s.leftOut, LeftOut{Pod: pod, Problem: err.Error()})
 }
 
-// Add adds the response of one engine, or nothing if it is none.
+// Add adds the response of one engine. If the response is not from an engine, it returns an error
+// and adds nothing.
 func (s *Scrape) Add(contentType string, body []byte) error {
 	families, err := decode(contentType, body)
 	switch {
@@ -78,7 +79,7 @@ func (s *Scrape) Add(contentType string, body []byte) error {
 	return nil
 }
 
-// decode returns the metrics of an engine.
+// decode parses the metrics of an engine.
 func decode(contentType string, body []byte) ([]*dto.MetricFamily, error) {
 	format := expfmt.ResponseFormat(http.Header{"Content-Type": {contentType}})
 	if format.FormatType() == expfmt.TypeUnknown {
@@ -109,8 +110,8 @@ func decode(contentType string, body []byte) ([]*dto.MetricFamily, error) {
 	return families, nil
 }
 
-// waitsToLead reports whether metrics are those of a replica that does not lead: no controller runs
-// in it.
+// waitsToLead returns true if the metrics come from a replica that does not lead, and so runs no
+// controller.
 func waitsToLead(families []*dto.MetricFamily) bool {
 	for _, f := range families {
 		if f.GetName() == "leader_election_master_status" {
@@ -140,7 +141,7 @@ func (s *Scrape) wait(families []*dto.MetricFamily) {
 	}
 }
 
-// buildInfo is the metric by which an engine is known.
+// buildInfo is the metric by which we recognize an engine.
 const buildInfo = "hookloop_build_info"
 
 // family adds a family of metrics.
@@ -195,13 +196,12 @@ func (s *Scrape) of(controller string) *counters {
 	return c
 }
 
-// good are the results of syncs, and of reconciles of controllers in Go, without a fault. A retry
-// resolves a conflict and a stale view.
+// good lists the results that are not faults. A conflict and a stale view are resolved by a retry.
 var good = map[string]bool{
 	"converged": true, "changed": true, "gone": true, "Stale": true, "ok": true, "conflict": true,
 }
 
-// synced counts syncs with a result. An echo asks no hook, and is none.
+// synced counts syncs with a result. It does not count echoes, which ask no hook.
 func (c *counters) synced(result string, n float64) {
 	if result == "echo" {
 		return
@@ -213,7 +213,7 @@ func (c *counters) synced(result string, n float64) {
 	}
 }
 
-// declaredName returns the name that metrics of syncs have for a declared controller.
+// declaredName returns the name under which the metrics of syncs show a declared controller.
 func declaredName(declared, name string) string {
 	if d, ok := hook.DescriptorOf(declared); ok {
 		return string(d.ControllerKind) + "/" + name
@@ -221,7 +221,8 @@ func declaredName(declared, name string) string {
 	return name
 }
 
-// queueName returns the same for the name of a work queue: CompositeController-website.
+// queueName returns the same name for the name of a work queue, such as
+// CompositeController-website.
 func queueName(queue string) string {
 	declared, name, _ := strings.Cut(queue, "-")
 	if _, ok := hook.DescriptorOf(declared); ok {

@@ -13,28 +13,28 @@ import (
 	"github.com/hookloop/hookloop/internal/printable"
 )
 
-// Table is the state of the engines between two scrapes.
+// Table shows what the engines did between two scrapes. Use [Between] to make one.
 type Table struct {
-	// Engines is the number of processes that have answered and run controllers. Version is that of
-	// the last one, or of the first one that waits to lead if there are no others.
+	// Engines is the number of processes that run controllers. Version is that of the last one or, if
+	// there are none, of the first one that waits to lead.
 	Engines int    `json:"engines"`
 	Version string `json:"version"`
-	// Standby are the processes that wait to lead. Nothing else in the table is about them.
+	// Standby describes the processes that wait to lead. The rest of the table does not count them.
 	Standby Standby `json:"standby"`
-	// Seconds is the time between the scrapes.
+	// Seconds is how much time is between the scrapes.
 	Seconds         float64 `json:"seconds"`
 	WritesPerSecond float64 `json:"writesPerSecond"`
 	CacheBytes      float64 `json:"cacheBytes"`
 	CacheObjects    float64 `json:"cacheObjects"`
-	// Cache is the cache by resource, the largest first. All controllers share it.
+	// Cache lists how much each resource takes, the largest first. All controllers share the cache.
 	Cache []Cached `json:"cache"`
 	// Controllers are ordered by name.
 	Controllers []Row `json:"controllers"`
-	// LeftOut are the Pods with the engine's label that gave no metrics of an engine.
+	// LeftOut lists the Pods that have the engine's label but did not return its metrics.
 	LeftOut []LeftOut `json:"leftOut,omitempty"`
 }
 
-// Standby are the replicas that have answered and wait to lead: no controller runs in them.
+// Standby describes the replicas that wait to lead. They run no controllers.
 type Standby struct {
 	Replicas     int     `json:"replicas"`
 	CacheBytes   float64 `json:"cacheBytes"`
@@ -44,14 +44,14 @@ type Standby struct {
 	FailingSeconds float64 `json:"failingSeconds,omitempty"`
 }
 
-// LeftOut is a Pod that is not in the table.
+// LeftOut names a Pod that is not in the table, and why.
 type LeftOut struct {
-	// Pod is its namespace/name.
+	// Pod is namespace/name.
 	Pod     string `json:"pod"`
 	Problem string `json:"problem"`
 }
 
-// Cached is the cache of one resource.
+// Cached describes the cache of one resource.
 type Cached struct {
 	Resource string  `json:"resource"`
 	Objects  float64 `json:"objects"`
@@ -60,26 +60,27 @@ type Cached struct {
 	FailingSeconds float64 `json:"failingSeconds,omitempty"`
 }
 
-// Row is one controller.
+// Row describes one controller.
 type Row struct {
 	Controller     string  `json:"controller"`
 	SyncsPerSecond float64 `json:"syncsPerSecond"`
 	Queue          float64 `json:"queue"`
-	// HookP50 and HookP99 are quantiles in seconds of the calls of its hooks: of those between the
-	// scrapes, else, with HookSinceStart, of all since the start of the engine; nil without calls.
+	// HookP50 and HookP99 are quantiles of how long its hooks took, in seconds. They cover the calls
+	// between the scrapes or, if HookSinceStart is true because there were none, all calls since the
+	// engine's start. They are nil if there were no calls at all.
 	HookP50        *float64 `json:"hookP50Seconds,omitempty"`
 	HookP99        *float64 `json:"hookP99Seconds,omitempty"`
 	HookSinceStart bool     `json:"hookSinceStart,omitempty"`
-	// ErrorsPerSecond counts between the scrapes, Errors since the start of the engine. Reason is the
-	// most frequent one, between the scrapes if there was any.
+	// ErrorsPerSecond counts between the scrapes, and Errors since the engine's start. Reason is the
+	// most frequent reason, between the scrapes if there was an error.
 	ErrorsPerSecond float64 `json:"errorsPerSecond"`
 	Errors          float64 `json:"errors"`
 	Reason          string  `json:"reason,omitempty"`
-	// OpenCircuits is the number of parents with an open circuit.
+	// OpenCircuits is how many parents have an open circuit.
 	OpenCircuits float64 `json:"openCircuits"`
 }
 
-// Between returns the table of the time between two scrapes.
+// Between makes the table for the time between two scrapes.
 func Between(before, now *Scrape) *Table {
 	seconds := now.Time.Sub(before.Time).Seconds()
 	t := &Table{
@@ -125,8 +126,8 @@ func row(name string, before, now *counters, seconds float64) Row {
 	return r
 }
 
-// rate returns the increase of a counter for each second. A counter that is smaller than before
-// began anew, with a restart.
+// rate returns how much a counter grew per second. A counter that is smaller than before has
+// started again, with the engine.
 func rate(now, before, seconds float64) float64 {
 	if now < before {
 		before = 0
@@ -137,7 +138,8 @@ func rate(now, before, seconds float64) float64 {
 	return (now - before) / seconds
 }
 
-// reason returns the most frequent reason since before, else of all.
+// reason returns the most frequent reason since before. If there was no error since, it looks at
+// all of them.
 func reason(before, now map[string]float64) string {
 	best := ""
 	most := 0.0
@@ -161,11 +163,11 @@ func reason(before, now map[string]float64) string {
 }
 
 const (
-	// maxName bounds a name in the table, in characters.
+	// maxName limits a name in the table, in characters.
 	maxName = 80
-	// maxProblem bounds the reason why a Pod is left out.
+	// maxProblem limits the reason why a Pod is left out.
 	maxProblem = 300
-	// maxCached is the number of resources in the table; all are in the JSON.
+	// maxCached limits how many resources the table shows. The JSON has all of them.
 	maxCached = 10
 )
 
@@ -256,7 +258,7 @@ func (t *Table) cache(b *strings.Builder) {
 	}
 }
 
-// trimmed removes the spaces at the ends of lines.
+// trimmed removes spaces at the ends of lines.
 func trimmed(text string) string {
 	lines := strings.Split(text, "\n")
 	for i := range lines {
