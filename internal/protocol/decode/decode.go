@@ -1,11 +1,10 @@
-// Package decode unmarshals protobuf messages of peers that are not trusted. It walks the wire
-// format first, and estimates the memory that the message takes once it is built; a message over
-// its limit is refused before anything is allocated.
+// Package decode unmarshals protobuf messages from peers that are not trusted. A small message on
+// the wire can take a lot of memory once it is decoded. [Unmarshal] therefore estimates this memory
+// from the wire format first, and rejects a message that exceeds its [Limits] before it allocates
+// anything.
 //
-// It is not for validating content: the reader of the message decides on the content of its fields.
-// Its data comes from gRPC and from fragments of streams. It is pure, and safe for concurrent use.
-// Tests fill each repeated field of each message with empty elements, and compare the estimate with
-// what building the message allocates.
+// The package does not check the content of fields; whoever reads the message must do that. All
+// functions are safe for concurrent use.
 package decode
 
 import (
@@ -17,19 +16,19 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Limits bound one message.
+// Limits limits one message.
 type Limits struct {
-	// Memory bounds the estimate, in bytes.
+	// Memory limits the estimate, in bytes.
 	Memory uint64
-	// Elements bounds repeated fields and maps by their full names; all elements in one message
-	// count, in however many messages inside it they are.
+	// Elements limits repeated fields and maps by their full names. Elements are counted over the
+	// whole message, including nested messages.
 	Elements map[protoreflect.FullName]int
 }
 
-// LimitError reports that a message is over a limit. Nothing was built.
+// LimitError is returned if a message exceeds a limit.
 type LimitError struct {
 	Message protoreflect.FullName
-	// Field is empty if the estimate as a whole is too large.
+	// Field is empty if the whole message is too large.
 	Field protoreflect.FullName
 	Limit uint64
 }
@@ -42,8 +41,8 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("%s: takes more than %d bytes of memory", e.Message, e.Limit)
 }
 
-// Unmarshal builds a message, unless it is over a limit (*LimitError) or malformed. Unknown fields
-// are dropped.
+// Unmarshal decodes a message. It returns a *LimitError if the message exceeds a limit, and another
+// error if it is malformed. Unknown fields are dropped.
 func Unmarshal(data []byte, m proto.Message, l Limits) error {
 	if _, err := Estimate(data, m.ProtoReflect().Descriptor(), l); err != nil {
 		return err
@@ -51,7 +50,7 @@ func Unmarshal(data []byte, m proto.Message, l Limits) error {
 	return proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(data, m)
 }
 
-// Estimate returns about how many bytes a message takes once it is built, without building it.
+// Estimate returns about how many bytes a message will take in memory, without decoding it.
 func Estimate(data []byte, d protoreflect.MessageDescriptor, l Limits) (uint64, error) {
 	w := walk{Limits: l, root: d.FullName(), counted: map[protoreflect.FullName]int{}}
 	if err := w.message(data, d); err != nil {
@@ -60,7 +59,7 @@ func Estimate(data []byte, d protoreflect.MessageDescriptor, l Limits) (uint64, 
 	return w.memory, nil
 }
 
-// walk is one pass over a message.
+// walk counts what one message contains.
 type walk struct {
 	Limits
 	root    protoreflect.FullName
@@ -68,7 +67,7 @@ type walk struct {
 	counted map[protoreflect.FullName]int
 }
 
-// message counts a message and its fields. It recurses only into messages that descriptors nest.
+// message counts a message and its fields. The recursion is limited by the nesting in descriptors.
 func (w *walk) message(data []byte, d protoreflect.MessageDescriptor) error {
 	t := typeOf(d)
 	if err := w.take(t.memory); err != nil {
@@ -94,8 +93,8 @@ func (w *walk) message(data []byte, d protoreflect.MessageDescriptor) error {
 	return nil
 }
 
-// field counts one occurrence of a field. A singular message that occurs again counts again: it is
-// merged into the first.
+// field counts one occurrence of a field. If a singular message occurs several times, all are
+// counted, because they are merged.
 func (w *walk) field(f *field, kind protowire.Type, value []byte) error {
 	content := value
 	if kind == protowire.BytesType {
@@ -135,7 +134,7 @@ func (w *walk) take(bytes uint64) error {
 	return nil
 }
 
-// packed returns the number of numbers in a packed field.
+// packed returns how many numbers a packed field contains.
 func packed(content []byte, wire protowire.Type) int {
 	switch wire {
 	case protowire.Fixed32Type:
@@ -153,12 +152,12 @@ func packed(content []byte, wire protowire.Type) int {
 }
 
 const (
-	// messageBytes is what a message takes beside its fields, and fieldBytes a field at most: a
-	// string or a slice.
+	// messageBytes is what a message takes in addition to its fields. fieldBytes is the most that a
+	// field takes: a string or a slice.
 	messageBytes = 48
 	fieldBytes   = 24
-	// elementBytes is what an element takes in its slice, which grows by doubling; entryBytes is
-	// for an entry of a map.
+	// elementBytes is what an element takes in its slice, which grows by doubling. entryBytes is
+	// what a map entry takes.
 	elementBytes = 48
 	entryBytes   = 160
 )
@@ -177,7 +176,7 @@ type field struct {
 	wire     protowire.Type // of a number
 }
 
-var types sync.Map // of protoreflect.FullName to *messageType; descriptors are few, and part of the program
+var types sync.Map // protoreflect.FullName → *messageType; the program has few descriptors
 
 func typeOf(d protoreflect.MessageDescriptor) *messageType {
 	if known, ok := types.Load(d.FullName()); ok {

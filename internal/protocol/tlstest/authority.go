@@ -1,5 +1,5 @@
-// Package tlstest issues certificates for tests of TLS, on both sides of the protocol. Its data is
-// its own; the tests that use it cover it.
+// Package tlstest issues certificates for tests that use TLS. Call [NewAuthority], then
+// [Authority.Issue] for each server and client.
 package tlstest
 
 import (
@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Authority issues certificates for tests of TLS.
+// Authority issues certificates for tests.
 type Authority struct {
 	// PEM is the authority's own certificate.
 	PEM []byte
@@ -27,7 +27,7 @@ type Authority struct {
 	serial      int64
 }
 
-// NewAuthority makes one.
+// NewAuthority returns a new authority.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{t: t}
