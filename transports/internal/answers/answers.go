@@ -1,9 +1,9 @@
-// Package answers keeps the last large answer about each parent, decoded, for transports that get
-// the whole answer with each call.
+// Package answers remembers the last large answer about each parent. A parent with many children
+// usually gets the same response again, and decoding it would cost more than the rest of the sync.
 //
-// It does not decode: a transport looks an answer up before, and puts in what it has decoded. The
-// memory is bounded, and part of the budget of the process. A Cache is safe for concurrent use. The
-// transports' tests cover it with real responses, its own test covers the bound.
+// A transport that receives whole answers calls [Cache.Get] with the response before it decodes,
+// and [Cache.Put] with what it has decoded. The memory is limited, and counts towards the process's
+// budget. A Cache is safe for concurrent use.
 package answers
 
 import (
@@ -20,31 +20,29 @@ import (
 )
 
 const (
-	// minBytes is the size of the smallest response that is kept. Smaller ones are decoded
-	// again at little cost.
+	// minBytes is the smallest response to keep. Smaller ones are quickly decoded.
 	minBytes = 32 << 10
-	// maxBytes bounds the responses of one hook that are kept. Beyond it, the ones that were
-	// used longest ago are evicted.
+	// maxBytes limits the responses that are kept for one hook. If it is exceeded, the least
+	// recently used are evicted.
 	maxBytes = 64 << 20
 )
 
-// Cache holds the last large answer about each parent, decoded, with the hash of its
-// response: a parent with many children usually gets the same response again, and to decode that
-// costs more than all the rest of its sync. A kept answer shares its children with the pipeline's
-// memory of the parent. It is safe for concurrent use.
+// Cache holds the last large answer about each parent, with a hash of its response. A kept answer
+// shares its children with what the pipeline remembers about the parent. It is safe for concurrent
+// use.
 //
-// Invariant: nothing changes an answer that is here.
+// An answer must not be modified once it is in the cache.
 type Cache struct {
 	share   *budget.Share
 	account *budget.Account
 
 	mu      sync.Mutex // guards the fields below
 	answers map[subject]*list.Element
-	order   *list.List // of *entry, the last used one at the back
+	order   *list.List // contains *entry, most recently used at the back
 	bytes   int        // sum of the responses' sizes, at most maxBytes
 }
 
-// subject is the subject of a question.
+// subject identifies what a question is about.
 type subject struct {
 	parent types.UID
 	op     hook.Op
@@ -60,17 +58,17 @@ type entry struct {
 
 var seed = maphash.MakeSeed()
 
-// New returns an empty Cache. A nil share is no budget.
+// New returns an empty Cache. If share is nil, there is no budget.
 func New(share *budget.Share) *Cache {
 	k := &Cache{share: share, answers: map[subject]*list.Element{}, order: list.New()}
 	k.account = share.Join(k.shrink)
 	return k
 }
 
-// Close returns the memory to the budget.
+// Close gives the memory back to the budget.
 func (k *Cache) Close() { k.account.Close() }
 
-// shrink evicts the answers that were used longest ago until at most limit bytes are kept.
+// shrink evicts answers, least recently used first, until they take at most limit bytes.
 func (k *Cache) shrink(limit int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -81,9 +79,9 @@ func (k *Cache) shrink(limit int64) {
 
 func subjectOf(q *hook.Question) subject { return subject{q.Parent.UID(), q.Op, q.MapKey} }
 
-// Get returns the answer of the same response, given in one part or several, to the last question
-// about the same subject; nil if there is none. The caller may set fields of it, but not change
-// what they refer to.
+// Get returns the kept answer if the last question about the same subject had this response, and
+// nil otherwise. The response may come in several parts. The caller may set fields of the answer,
+// but must not modify what they refer to.
 func (k *Cache) Get(q *hook.Question, parts ...[]byte) *hook.Answer {
 	size := 0
 	for _, part := range parts {
@@ -107,7 +105,7 @@ func (k *Cache) Get(q *hook.Question, parts ...[]byte) *hook.Answer {
 	return &answer
 }
 
-// hashOf returns the hash of the whole.
+// hashOf hashes all parts together.
 func hashOf(parts [][]byte) uint64 {
 	if len(parts) == 1 {
 		return maphash.Bytes(seed, parts[0])
@@ -120,7 +118,7 @@ func hashOf(parts [][]byte) uint64 {
 	return hash.Sum64()
 }
 
-// SizeOf returns the size of the last response about a question's subject; 0 if it is not known.
+// SizeOf returns the size of the last response about a question's subject, or 0 if it is not known.
 func (k *Cache) SizeOf(q *hook.Question) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -130,8 +128,8 @@ func (k *Cache) SizeOf(q *hook.Question) int {
 	return 0
 }
 
-// Put keeps an answer if its response is large. Children that equal those of the previous answer
-// are replaced by them, so that memory has them once.
+// Put keeps an answer if its response is large. Children that equal those in the previous answer
+// are replaced by them, so that memory holds them once.
 func (k *Cache) Put(q *hook.Question, data []byte, answer *hook.Answer) {
 	defer k.share.Balance() // runs after the lock is released
 	k.mu.Lock()
@@ -153,7 +151,7 @@ func (k *Cache) Put(q *hook.Question, data []byte, answer *hook.Answer) {
 	k.account.Set(int64(k.bytes))
 }
 
-// Forget drops the answers about a parent, or about one of its parts.
+// Forget drops answers about a parent, or about one of its parts.
 func (k *Cache) Forget(parent types.UID, part string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -172,7 +170,7 @@ func (k *Cache) drop(e *list.Element) {
 	k.account.Set(int64(k.bytes))
 }
 
-// reuse replaces children of an answer by equal ones of the previous answer.
+// reuse replaces children by equal children in the previous answer.
 func reuse(before []json.RawMessage, answer *hook.Answer) {
 	for i := range min(len(before), len(answer.Children)) {
 		if bytes.Equal(before[i], answer.Children[i]) {
