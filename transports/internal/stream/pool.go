@@ -25,13 +25,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// sessionTimeout bounds a question's wait for a session. It covers the restart of a hook, and does
-// not block workers for longer if the hook is down.
+// sessionTimeout limits how long a question waits for a session. This is long enough for a hook to
+// restart, and short enough not to block workers while the hook is down.
 const sessionTimeout = 2 * time.Second
 
-// Pool is the sessions of one hook. All questions about a parent, or about one part of it, use the
-// same session while it is open, because the hook holds their objects there. If sessions have
-// different builds, one build gets all questions.
+// Pool holds the open sessions to one hook. Questions about the same parent, or the same part of
+// it, go to the same session while it is open, because the hook keeps their objects there. If
+// sessions report different builds, one build gets all questions. Use a [Hook] to ask.
 type Pool struct {
 	clock        clock.Clock
 	buildChanged func()
@@ -40,13 +40,13 @@ type Pool struct {
 	sessions []*Session
 	builds   *builds
 	changed  chan struct{}      // closed and replaced at every change
-	fault    error              // last failure that does not belong to a session
-	faults   map[*Session]error // last failure of each session that is not open
+	fault    error              // last failure outside any session
+	faults   map[*Session]error // why each session that is not open failed
 	watchers map[*watcher]struct{}
 }
 
-// NewPool returns an empty pool. It calls buildChanged without a lock when another build takes
-// over, because answers may then differ. buildChanged may be nil.
+// NewPool returns an empty pool. It calls buildChanged when another build takes over, because
+// answers may then differ. No lock is held during the call. buildChanged may be nil.
 func NewPool(c clock.WithDelayedExecution, buildChanged func()) *Pool {
 	return &Pool{
 		clock:        c,
@@ -69,8 +69,8 @@ func (p *Pool) Remove(s *Session) {
 	})
 }
 
-// Forgets returns the function that drops the state of a controller's parent, or of one of its
-// parts, in all sessions.
+// Forgets returns a function that drops what all sessions remember about a parent of a controller,
+// or about one of its parts.
 func (p *Pool) Forgets(s hook.Config) func(parent types.UID, part string) {
 	return func(parent types.UID, part string) {
 		p.mu.Lock()
@@ -92,10 +92,10 @@ func (p *Pool) Forgets(s hook.Config) func(parent types.UID, part string) {
 	}
 }
 
-// Fail records the reason for the absence of sessions, for error messages.
+// Fail notes why there are no sessions, for use in messages.
 func (p *Pool) Fail(err error) { p.update(func() { p.fault = err }) }
 
-// FailSession records why a session of the pool is not open. Failures of other sessions remain.
+// FailSession notes why a session in the pool is not open. What was noted for other sessions stays.
 func (p *Pool) FailSession(s *Session, err error) {
 	p.update(func() {
 		if slices.Contains(p.sessions, s) {
@@ -104,8 +104,7 @@ func (p *Pool) FailSession(s *Session, err error) {
 	})
 }
 
-// reason returns the reason why no session is open. UNIMPLEMENTED takes precedence over unreachable
-// peers.
+// reason says why no session is open. UNIMPLEMENTED is preferred to an unreachable peer.
 func (p *Pool) reason() error {
 	fault := p.fault
 	for _, s := range p.sessions {
@@ -116,14 +115,14 @@ func (p *Pool) reason() error {
 	return fault
 }
 
-// Unimplemented reports whether no session is open and a peer does not implement the service.
+// Unimplemented reports whether no session is open because a peer does not implement the service.
 func (p *Pool) Unimplemented() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return status.Code(p.reason()) == codes.Unimplemented && len(p.open()) == 0
 }
 
-// Probe returns nil if a session is open, otherwise the reason why none is.
+// Probe returns nil if a session is open, and otherwise the reason why none is.
 func (p *Pool) Probe(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,7 +143,7 @@ func (p *Pool) update(change func()) {
 	p.changed = make(chan struct{})
 }
 
-// Len returns the number of open sessions.
+// Len returns how many sessions are open.
 func (p *Pool) Len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,8 +154,8 @@ func (p *Pool) open() []*Session {
 	return slices.DeleteFunc(slices.Clone(p.sessions), func(s *Session) bool { return !s.Open() })
 }
 
-// pick returns the session of a subject by rendezvous hashing, or nil and a channel that is closed
-// at the next change.
+// pick chooses the session for a subject by rendezvous hashing. If no session is open, it returns a
+// channel that is closed at the next change.
 func (p *Pool) pick(subject string) (*Session, <-chan struct{}, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,10 +180,10 @@ func weight(subject, id string) uint64 {
 	return h.Sum64()
 }
 
-// errNoSession is the error if no session has been opened and no attempt has failed yet.
+// errNoSession is returned if no session was opened yet and no attempt has failed.
 var errNoSession = status.Error(codes.Unavailable, "no session is open")
 
-// session returns the session of a subject. It waits for one up to sessionTimeout.
+// session returns the session for a subject. If none is open, it waits for up to sessionTimeout.
 func (p *Pool) session(ctx context.Context, subject string) (*Session, error) {
 	s, changed, fault := p.pick(subject)
 	if s != nil {
@@ -213,29 +212,28 @@ func (p *Pool) session(ctx context.Context, subject string) (*Session, error) {
 	}
 }
 
-// Hook is a hook that a pool's sessions answer. Name is for messages; Timeout applies to each
-// question.
+// Hook asks the sessions in a pool. Name is used in messages, and Timeout limits each question.
 type Hook struct {
 	Pool *Pool
 	Name string
-	// Hook is the hook's name at a server with several hooks; empty for the only one.
+	// Hook selects one of several hooks that a server serves. It is empty if there is only one.
 	Hook    string
 	Timeout time.Duration
-	// AnsweredBy is the prefix of hook.Answer.AnsweredBy; the session's build is appended.
+	// AnsweredBy begins hook.Answer.AnsweredBy; the session's build is appended.
 	AnsweredBy string
-	// Fallback answers immediately while no session is open. If it is nil, questions wait for a
-	// session up to sessionTimeout.
+	// Fallback answers while no session is open. If it is nil, questions wait for a session for up
+	// to sessionTimeout.
 	Fallback hook.Hook
 }
 
 var _ hook.Hook = Hook{}
 
-// maxLosses bounds the streams that may end during a question, because the question may be the
-// cause.
+// maxLosses limits how many streams may end during one question, because the question itself may be
+// the cause.
 const maxLosses = 3
 
-// Ask sends a question to a session. If the session is lost before the answer, Ask repeats the
-// question on another one: hooks are idempotent.
+// Ask sends a question to a session. If the session is lost before the answer, Ask asks another
+// one, since hooks are idempotent.
 func (h Hook) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 	callerCtx := ctx
 	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
@@ -271,9 +269,9 @@ func (h Hook) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 	return nil, h.failure(ctx, q, lost)
 }
 
-// failure returns the port's error for a question without an answer. The end of the caller's
-// context is not an error of the hook. Unlike a hook's own rejection, no failure of a stream is
-// final for the parent.
+// failure returns the error for a question that was not answered. When the caller's context ends,
+// this is not the hook's fault. A hook may reject a parent for good, but a stream that fails never
+// does.
 func (h Hook) failure(ctx context.Context, q *hook.Question, err error) error {
 	var (
 		portErr *hook.Error
@@ -300,10 +298,10 @@ func (h Hook) failure(ctx context.Context, q *hook.Question, err error) error {
 	return failure
 }
 
-// rejectionCodes are the codes with which a peer rejects every stream.
+// rejectionCodes lists codes of peers that reject every stream.
 var rejectionCodes = []codes.Code{codes.Unimplemented, codes.Unauthenticated, codes.PermissionDenied}
 
-// fromContext converts a context's errors to their statuses.
+// fromContext turns errors of a context into statuses.
 func fromContext(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return status.FromContextError(err).Err()
@@ -311,7 +309,7 @@ func fromContext(err error) error {
 	return err
 }
 
-// read converts an outcome to an answer.
+// read converts an outcome into an answer.
 func (h Hook) read(ctx context.Context, q *hook.Question, o session.Outcome, build string) (*hook.Answer, error) {
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		//nolint:gosec // sizes of messages

@@ -17,63 +17,65 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Conn is an open stream, opened by either side. One goroutine may call Send while another calls
-// Recv.
+// Conn is an open stream. Either side may have opened it. One goroutine may call Send while another
+// calls Recv.
 type Conn interface {
 	Send(*streamv1.EngineMessage) error
 	Recv() (*streamv1.HookMessage, error)
 }
 
-// Config configures a Session.
+// Config configures a [Session].
 type Config struct {
-	// ID is the random ID of the session.
+	// ID should be random; it names the session.
 	ID string
-	// Build is the engine's build.
+	// Build identifies the engine's build.
 	Build string
 	Clock clock.WithDelayedExecution
 	// Metrics may be nil.
 	Metrics *Metrics
-	// Memory is the budget of the process; nil means no limit.
+	// Memory is the budget for the whole process. If it is nil, memory is not limited.
 	Memory *budget.Budget
-	// Changed is called when the session opens or closes for questions. It may be nil.
+	// Changed is called when the session begins or ceases to accept questions. It may be nil.
 	Changed func()
-	// Trigger requests syncs. If it is nil, triggers are rejected.
+	// Trigger is called when the hook asks for syncs. If it is nil, triggers are rejected.
 	Trigger func(*streamv1.Trigger) (int, error)
 }
 
 const (
-	// cancelTimeout bounds the wait for the answer to a cancelled call. A hook that does not answer
-	// keeps a place in the window forever.
+	// cancelTimeout limits how long we wait for the answer to a cancelled call. Without it, a hook
+	// that never answers would keep a place in the window forever.
 	cancelTimeout = 30 * time.Second
-	// welcomeTimeout bounds the wait for a hook's Welcome.
+	// welcomeTimeout limits how long we wait for a hook's Welcome.
 	welcomeTimeout = 10 * time.Second
-	// goAwayTimeout bounds the sending of a stream's last messages.
+	// goAwayTimeout limits how long the last messages may take to be sent.
 	goAwayTimeout = time.Second
-	// maxUnread and maxUnreadBytes bound the answers to triggers that a hook has not read.
+	// maxUnread and maxUnreadBytes limit answers to triggers that a hook has not read yet.
 	maxUnread      = 1000
 	maxUnreadBytes = 256 << 10
-	// maxBuildBytes bounds a hook's build ID, which outlives the stream.
+	// maxBuildBytes limits a hook's build ID, which is kept after the stream ends.
 	maxBuildBytes = 256
 )
 
-// ErrDrained is the cause if a drained stream ends after its last answer.
+// ErrDrained is returned by [Session.Run] when a drained stream ends after its last answer.
 var ErrDrained = status.Error(codes.Unavailable, "the stream has ended in order: a side wants no more questions")
 
-// Broken is the cause if a hook has violated the protocol. Its status is INVALID_ARGUMENT.
+// Broken is returned by [Session.Run] if a hook violated the protocol. Its status is
+// INVALID_ARGUMENT.
 type Broken struct{ err error }
 
 func (e *Broken) Error() string { return e.err.Error() }
 
-// Unwrap returns the violation, in most cases a *session.ProtocolError.
+// Unwrap returns the violation, usually a *session.ProtocolError.
 func (e *Broken) Unwrap() error { return e.err }
 
-// GRPCStatus returns the status that the hook receives.
+// GRPCStatus returns the status to send to the hook.
 func (e *Broken) GRPCStatus() *status.Status { return status.New(codes.InvalidArgument, e.Error()) }
 
-// errLeft is the cause if the hook has closed the stream.
+// errLeft is the cause when the hook closes the stream.
 var errLeft = status.Error(codes.Unavailable, "the hook has ended the stream")
 
-// Session is the engine's side of a session, over consecutive streams.
+// Session is the engine's side of a session with a hook. It uses one stream after the other; call
+// [Session.Run] for each.
 type Session struct {
 	settings Config
 	account  *budget.Account // in the budget's share for sessions
@@ -82,30 +84,32 @@ type Session struct {
 	// are decoded.
 	open  atomic.Bool
 	build atomic.Pointer[string] // nil before the first Welcome
-	// methods are the contract's methods that the hook implements; nil if it does not list them.
+	// methods lists the contract's methods that the hook implements. It is nil if the hook does not
+	// list them.
 	methods atomic.Pointer[[]string]
 
 	mu       sync.Mutex // guards the fields below
 	engine   *session.Engine[*object.Object]
 	pending  map[uint64]chan session.Outcome
-	run      *run  // the current stream; may be nil
-	ended    error // cause of the previous stream's end
+	run      *run  // current stream; may be nil
+	ended    error // why the previous stream ended
 	reported session.Counts
-	closed   bool // no stream follows
+	closed   bool // no other stream will follow
 }
 
-// run is one stream of a session.
+// run is one stream that a session uses.
 type run struct {
 	cancel context.CancelCauseFunc
-	// wake has a buffer of 1, and is filled when there are messages to send, or the sender must end.
+	// wake has a buffer of 1. Send to it when there may be messages to send, or when the sender
+	// should end.
 	wake chan struct{}
-	// sent is closed after the last message has been sent.
+	// sent is closed after the last message was sent.
 	sent chan struct{}
-	// ending makes the sender stop after the queued messages.
+	// ending tells the sender to stop after the queued messages.
 	ending bool
 }
 
-// New returns a session without a stream.
+// New returns a session that has no stream yet.
 func New(s Config) *Session {
 	out := &Session{settings: s, pending: map[uint64]chan session.Outcome{}, messages: s.Memory.Share(budget.Decoding)}
 	out.engine = session.NewEngine(session.EngineConfig[*object.Object]{
@@ -123,7 +127,7 @@ func New(s Config) *Session {
 // ID returns the session's ID.
 func (s *Session) ID() string { return s.settings.ID }
 
-// Build returns the hook's last reported build. It does not block.
+// Build returns the build that the hook reported last. It does not block.
 func (s *Session) Build() string {
 	if build := s.build.Load(); build != nil {
 		return *build
@@ -131,14 +135,14 @@ func (s *Session) Build() string {
 	return ""
 }
 
-// Messages returns the memory share for the hook's messages.
+// Messages returns the share of memory for messages from the hook.
 func (s *Session) Messages() *budget.Share { return s.messages }
 
-// Welcomed reports whether a hook has completed the handshake, so that the session is worth
+// Welcomed reports whether a hook has completed the handshake. Only then is the session worth
 // keeping.
 func (s *Session) Welcomed() bool { return s.build.Load() != nil }
 
-// SetHandlers sets the callbacks of a session without a stream.
+// SetHandlers sets the callbacks. The session must not have a stream.
 func (s *Session) SetHandlers(changed func(), trigger func(*streamv1.Trigger) (int, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,9 +160,9 @@ func (s *Session) Busy() bool {
 	return s.engine.Load() > 0
 }
 
-// Run uses a stream until it ends, and returns the cause: ctx's cause, the peer's status, or the
-// peer's violation of the protocol (INVALID_ARGUMENT). The caller then closes the stream. Only one
-// stream may run at a time.
+// Run uses a stream until it ends and returns the cause: ctx's cause, the peer's status, or
+// INVALID_ARGUMENT if the peer violated the protocol. The caller must then close the stream. Only
+// one stream may run at a time.
 func (s *Session) Run(ctx context.Context, conn Conn) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -182,7 +186,7 @@ func (s *Session) Run(ctx context.Context, conn Conn) error {
 	return err
 }
 
-// checkWelcome ends a stream without a Welcome.
+// checkWelcome ends a stream if no Welcome arrives in time.
 func (s *Session) checkWelcome(r *run) {
 	s.mu.Lock()
 	silent := s.run == r && !s.engine.Welcomed()
@@ -192,8 +196,8 @@ func (s *Session) checkWelcome(r *run) {
 	}
 }
 
-// Drain sends no more questions on the current stream, and ends it after the last answer. Queued
-// questions are lost without being sent. It reports whether a stream is open.
+// Drain stops sending questions on the current stream, and ends it after the last answer. Questions
+// that are still queued are lost. Drain reports whether a stream is open.
 func (s *Session) Drain() (open bool) {
 	s.update(func() {
 		open = s.engine.Welcomed()
@@ -213,7 +217,7 @@ func (s *Session) forgetAll(prefix string) {
 	s.update(func() { s.engine.ForgetAll(prefix) })
 }
 
-// update changes the state, delivers the outcomes of calls, and wakes the sender if it has
+// update runs a change under the lock, delivers outcomes, and wakes the sender if there is
 // something to do.
 func (s *Session) update(change func()) {
 	s.mu.Lock()
@@ -267,15 +271,15 @@ func (s *Session) changed() {
 	}
 }
 
-// endCause returns the cause of the last stream's end.
+// endCause returns why the last stream ended.
 func (s *Session) endCause() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ended
 }
 
-// ask sends one question. The outcome is Lost if no stream is open, or if the stream ends before
-// the answer.
+// ask sends a question. If no stream is open, or if the stream ends before the answer, the outcome
+// is Lost.
 func (s *Session) ask(ctx context.Context, q session.Question[*object.Object]) (session.Outcome, error) {
 	answered := make(chan session.Outcome, 1)
 	var callID uint64
@@ -293,7 +297,7 @@ func (s *Session) ask(ctx context.Context, q session.Question[*object.Object]) (
 	case <-ctx.Done():
 		s.cancel(callID)
 		select {
-		case late := <-answered: // no further outcome follows
+		case late := <-answered: // no other outcome will follow
 			s.messages.Release(late.Reserved)
 		default:
 		}
@@ -301,7 +305,7 @@ func (s *Session) ask(ctx context.Context, q session.Question[*object.Object]) (
 	}
 }
 
-// cancel cancels a call. If the hook does not answer it within cancelTimeout, the stream ends.
+// cancel cancels a call. If the hook does not answer within cancelTimeout, the stream ends.
 func (s *Session) cancel(callID uint64) {
 	var due bool
 	var r *run

@@ -1,12 +1,13 @@
-// Package stream calls hooks over long-lived streams (package hookloop.stream.v1 of proto). It
-// connects the state machine of package session to streams, distributes questions over several
-// sessions of a hook, and converts the port's questions and answers.
+// Package stream calls hooks over long-lived streams (proto package hookloop.stream.v1).
 //
-// It opens no connection: a transport opens a stream, in either direction, and passes it to a
-// Session. A session's state outlives its streams. Its data comes from the pipeline's questions and
-// from hooks, which are not trusted. A Session runs one stream at a time, with two goroutines that
-// end with it; everything else here is safe for concurrent use. Package transporttest's suite
-// covers it through its transports; its own tests cover the failures of streams.
+// A transport opens streams, or accepts them from hooks, and gives each to [Session.Run]. A [Pool]
+// holds the sessions that are open to one hook and sends each question to the session that already
+// holds the parent's objects. A [Hook] is what the pipeline asks. Package session contains the
+// protocol; a session keeps its state when a stream ends, so that the next stream sends only
+// differences.
+//
+// What hooks send is not trusted. A Session runs one stream at a time, with two goroutines that end
+// with the stream. Everything else in this package is safe for concurrent use.
 package stream
 
 import (
@@ -18,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// question converts a question of the port. It passes the cache's objects on; unchanged ones are
-// not inspected again.
+// question converts a question from the port. It passes objects on as the cache holds them, so
+// unchanged objects are not looked at again.
 func question(q *hook.Question, meta *hookv1.RequestMeta) session.Question[*object.Object] {
 	out := session.Question[*object.Object]{
 		Subject: subject(q), Method: codec.Method(q.Kind, q.Op), Envelope: codec.NewEnvelope(q, meta),
@@ -49,9 +50,9 @@ func question(q *hook.Question, meta *hookv1.RequestMeta) session.Question[*obje
 	return out
 }
 
-// subject returns the key of a question's state. Questions about the same parent, or the same part
-// of it, share it, because they differ little. Customize questions have no children and use a key
-// of their own.
+// subject returns the key under which both sides keep a question's state. Questions about the same
+// parent, or the same part of it, use the same key because they differ little. Customize questions
+// contain no children and get a key of their own.
 func subject(q *hook.Question) string {
 	names := subjectsOf(q.Controller.UID(), q.Parent.UID())
 	switch {
@@ -64,7 +65,7 @@ func subject(q *hook.Question) string {
 	}
 }
 
-// subjects name the states of one parent.
+// subjects lists the keys that belong to one parent.
 type subjects string
 
 func subjectsOf(controller, parent types.UID) subjects {
