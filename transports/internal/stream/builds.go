@@ -10,37 +10,37 @@ import (
 )
 
 const (
-	// takeoverDelay is the time for which a session of another build must be open before that build
-	// gets all questions. It doubles, up to maxTakeoverDelay, if the previous change was less than
-	// calmPeriod ago, because each change resyncs all parents.
+	// takeoverDelay is how long a session with another build must be open before this build gets
+	// all questions. Each change syncs all parents, so the delay doubles, up to maxTakeoverDelay,
+	// if the last change was less than calmPeriod ago.
 	takeoverDelay    = 5 * time.Second
 	maxTakeoverDelay = 5 * time.Minute
 	calmPeriod       = 10 * time.Minute
-	// maxArrivals bounds the remembered arrivals of sessions.
+	// maxArrivals limits how many arrivals are remembered.
 	maxArrivals = 1024
 )
 
-// builds selects the build of a hook that answers: the one with the latest new session, after a
-// delay. A session that reconnects is not new, whereas a rollback to an earlier build creates new
-// sessions. The Pool's lock guards it.
+// builds decides which build of a hook answers: after a delay, the build whose session is newest. A
+// session that reconnects is not new, but a rollback to an older build brings new sessions. The
+// pool's lock guards this.
 type builds struct {
 	clock       clock.WithDelayedExecution
-	active      string    // the selected build, even while none of its sessions is open
+	active      string    // the selected build, also while it has no open session
 	absentSince time.Time // when its last session closed; zero while one is open
 	strayed     bool      // another build has answered in between
 	wait        time.Duration
 	changed     time.Time // time of the last takeover
 	last        uint64
-	arrivals    *lru.Cache             // of uint64, by arrival
+	arrivals    *lru.Cache             // arrival → uint64
 	open        map[*Session]openBuild // sessions that were open at the last update
 	timer       clock.Timer
 }
 
-// arrival is a session with a build.
+// arrival is a session and the build it reported.
 type arrival struct{ session, build string }
 
-// openBuild is the build of an open session, the time since when it has been open with it, and its
-// arrival number.
+// openBuild describes an open session: its build, since when it has been open with this build, and
+// its arrival number.
 type openBuild struct {
 	build   string
 	since   time.Time
@@ -51,7 +51,7 @@ func newBuilds(c clock.WithDelayedExecution) *builds {
 	return &builds{clock: c, wait: takeoverDelay, arrivals: lru.New(maxArrivals), open: map[*Session]openBuild{}}
 }
 
-// update records the open sessions.
+// update notes which sessions are open.
 func (b *builds) update(sessions []*Session) {
 	now := b.clock.Now()
 	before := b.open
@@ -75,7 +75,7 @@ func (b *builds) update(sessions []*Session) {
 	}
 }
 
-// arrival returns a number that grows with each new pair of session and build.
+// arrival returns the number of this session and build. New pairs get larger numbers.
 func (b *builds) arrival(a arrival) uint64 {
 	if known, found := b.arrivals.Get(a); found {
 		return known.(uint64) // the only type that is added
@@ -85,14 +85,15 @@ func (b *builds) arrival(a arrival) uint64 {
 	return b.last
 }
 
-// Arrivals returns the number of remembered arrivals of sessions. It is at most maxArrivals.
+// Arrivals returns how many arrivals are remembered, at most maxArrivals.
 func (p *Pool) Arrivals() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.builds.arrivals.Len()
 }
 
-// latest returns the build of the open session that arrived last, or an empty string.
+// latest returns the build of the open session that arrived last, or an empty string if no session
+// is open.
 func (b *builds) latest() string {
 	var found openBuild
 	for _, o := range b.open {
@@ -103,7 +104,7 @@ func (b *builds) latest() string {
 	return found.build
 }
 
-// rank orders the builds of open sessions: the selected one is the highest, then the latest.
+// rank orders builds for questions: the selected build first, then the latest.
 func (b *builds) rank(s *Session) uint64 {
 	if s.Build() == b.active {
 		return b.last + 1
@@ -111,8 +112,8 @@ func (b *builds) rank(s *Session) uint64 {
 	return b.open[s].arrived
 }
 
-// advance selects another build if its delay has passed, and reports whether parents must be
-// resynced. next is the delay until the next check; 0 means the next update.
+// advance selects another build when its delay has passed. It reports whether parents must be
+// synced. next is when to check again; 0 means at the next update.
 func (b *builds) advance() (changed bool, next time.Duration) {
 	candidate := b.latest()
 	if candidate == "" || candidate == b.active && !b.strayed {
@@ -133,8 +134,8 @@ func (b *builds) advance() (changed bool, next time.Duration) {
 	return true, 0
 }
 
-// age returns the time for which a session of a build has been open, limited to the time for which
-// the selected build has been absent, if it is.
+// age returns how long a session with this build has been open. If the selected build is absent, it
+// is at most as long as that.
 func (b *builds) age(build string) time.Duration {
 	var longest time.Duration
 	for _, o := range b.open {
@@ -148,8 +149,8 @@ func (b *builds) age(build string) time.Duration {
 	return longest
 }
 
-// Changed must be called when a session opens or closes. If a session is open, earlier failures are
-// cleared.
+// Changed must be called when a session opens or closes. When one is open, earlier failures are
+// forgotten.
 func (p *Pool) Changed() {
 	p.update(func() {
 		if len(p.open()) > 0 {
@@ -161,7 +162,7 @@ func (p *Pool) Changed() {
 	p.notifyWatchers()
 }
 
-// updateBuilds selects another build if it is time, and calls buildChanged.
+// updateBuilds selects another build when it is time, and then calls buildChanged.
 func (p *Pool) updateBuilds() {
 	p.mu.Lock()
 	p.builds.update(slices.DeleteFunc(p.open(), func(s *Session) bool { return s.Build() == "" }))

@@ -14,13 +14,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// send sends messages to the peer until the stream ends.
+// send sends messages until the stream ends.
 func (s *Session) send(ctx context.Context, r *run, conn Conn) {
 	defer close(r.sent)
 	for {
 		var out []*streamv1.EngineMessage
 		var ending bool
-		s.update(func() { // the messages of the last round are sent
+		s.update(func() { // messages from the last round are sent
 			current := s.run == r
 			if current {
 				out = s.engine.Outbox()
@@ -29,7 +29,7 @@ func (s *Session) send(ctx context.Context, r *run, conn Conn) {
 		})
 		for _, m := range out {
 			if err := conn.Send(m); err != nil {
-				return // the receiver gets the error
+				return // the receiver will get the error
 			}
 			s.settings.Metrics.sent(m)
 		}
@@ -47,7 +47,7 @@ func (s *Session) send(ctx context.Context, r *run, conn Conn) {
 	}
 }
 
-// receive handles the peer's messages until the stream ends.
+// receive handles messages until the stream ends.
 func (s *Session) receive(r *run, conn Conn) {
 	for {
 		m, err := conn.Recv()
@@ -71,8 +71,8 @@ func (s *Session) receive(r *run, conn Conn) {
 	}
 }
 
-// checkUnread returns an error, which ends the stream, for a hook that sends triggers and reads no
-// answers.
+// checkUnread returns an error if a hook sends triggers but does not read the answers. The error
+// ends the stream.
 func checkUnread(answers, bytes int) error {
 	if answers <= maxUnread && bytes <= maxUnreadBytes {
 		return nil
@@ -81,7 +81,7 @@ func checkUnread(answers, bytes int) error {
 		"the hook does not read: %d answers to its triggers, of %d bytes, wait for it", answers, bytes)
 }
 
-// handle processes one message. An error ends the stream.
+// handle processes a message. If it returns an error, the stream ends.
 func (s *Session) handle(r *run, m *streamv1.HookMessage) error {
 	var (
 		received session.EngineReceived
@@ -121,7 +121,7 @@ func (s *Session) handle(r *run, m *streamv1.HookMessage) error {
 	return nil
 }
 
-// welcome records a hook's build. If the build ID is too long, the stream ends before the first
+// welcome stores the hook's build. If the build ID is too long, it ends the stream before the first
 // question. The caller must hold the lock.
 func (s *Session) welcome(w *streamv1.Welcome) error {
 	build := w.GetBuildId()
@@ -135,7 +135,7 @@ func (s *Session) welcome(w *streamv1.Welcome) error {
 	return nil
 }
 
-// trigger executes a trigger.
+// trigger carries out a trigger and queues the answer.
 func (s *Session) trigger(t *streamv1.Trigger) *streamv1.TriggerResult {
 	answer := &streamv1.TriggerResult{Id: t.GetId()}
 	s.mu.Lock()
@@ -156,7 +156,7 @@ func (s *Session) trigger(t *streamv1.Trigger) *streamv1.TriggerResult {
 	return answer
 }
 
-// end sends the reason to the peer and ends the stream.
+// end tells the peer why, and ends the stream.
 func (s *Session) end(r *run, why error) {
 	s.update(func() {
 		if s.run == r {
@@ -170,7 +170,7 @@ func (s *Session) end(r *run, why error) {
 	r.cancel(why)
 }
 
-// End ends the current stream, if there is one, and sends the reason to the peer.
+// End ends the current stream, if there is one, and tells the peer why.
 func (s *Session) End(why *status.Status) {
 	s.mu.Lock()
 	r := s.run

@@ -12,23 +12,24 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// MaxMessageMemory bounds the decoded size of one message, which is at most one fragment.
+// MaxMessageMemory limits the decoded size of a message, which is at most one fragment.
 const MaxMessageMemory = 8 << 20
 
-// MaxPieceBytes bounds one message on the wire: larger ones are sent in fragments of at most 1 MiB.
+// MaxPieceBytes limits a message on the wire. Larger messages are sent in fragments of up to 1 MiB.
 const MaxPieceBytes = 2 << 20
 
-// Limits returns the limits of one message of a stream.
+// Limits returns the limits for a message on a stream.
 func Limits() decode.Limits { return decode.Limits{Memory: MaxMessageMemory} }
 
-// GRPC is a stream of gRPC that uses codec.Codec.
+// GRPC is a gRPC stream that uses codec.Codec.
 type GRPC interface {
 	Conn
 	RecvMsg(m any) error
 	Context() context.Context
 }
 
-// ReservingConn is a Conn that reserves memory before it decodes a message, until the next Recv.
+// ReservingConn is a [Conn] that reserves memory before it decodes a message. The memory is
+// released at the next Recv.
 type ReservingConn struct {
 	GRPC
 	memory *budget.Share
@@ -38,17 +39,17 @@ type ReservingConn struct {
 	closed   bool
 }
 
-// Reserve wraps a stream. The caller must call Close after the last Recv. A nil share has no limit.
+// Reserve wraps a stream. Call Close after the last Recv. If share is nil, memory is not limited.
 func Reserve(conn GRPC, memory *budget.Share) *ReservingConn {
 	return &ReservingConn{GRPC: conn, memory: memory}
 }
 
-// maxFirstMemory bounds the decoded size of a first message, as a multiple of its maximum on the
-// wire.
+// maxFirstMemory limits the decoded size of a first message, as a multiple of what it may take on
+// the wire.
 const maxFirstMemory = 4
 
-// RecvFirst waits for a message of at most limit bytes, which it reserves no memory for: the rights
-// of the caller are not known yet.
+// RecvFirst waits for a first message of at most limit bytes. It reserves no memory for it, because
+// we do not know the caller's rights yet.
 func (c *ReservingConn) RecvFirst(limit int) (*streamv1.HookMessage, error) {
 	raw := &codec.Raw{}
 	if err := c.RecvMsg(raw); err != nil {
@@ -65,7 +66,8 @@ func (c *ReservingConn) RecvFirst(limit int) (*streamv1.HookMessage, error) {
 	return m, nil
 }
 
-// Recv waits for a message and for memory. A message that is too large or malformed is an error.
+// Recv waits for a message, and for memory to decode it. It returns an error if the message is too
+// large or malformed.
 func (c *ReservingConn) Recv() (*streamv1.HookMessage, error) {
 	c.reserve(0)
 	raw := &codec.Raw{}
@@ -88,7 +90,7 @@ func (c *ReservingConn) Recv() (*streamv1.HookMessage, error) {
 	return m, nil
 }
 
-// reserve records the memory of the current message, and releases that of the previous one.
+// reserve keeps the memory for this message, and releases the memory for the last one.
 func (c *ReservingConn) reserve(bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,7 +102,7 @@ func (c *ReservingConn) reserve(bytes int64) {
 	}
 }
 
-// Close releases the memory of the last message.
+// Close releases the memory for the last message.
 func (c *ReservingConn) Close() {
 	c.mu.Lock()
 	c.closed = true
@@ -108,18 +110,19 @@ func (c *ReservingConn) Close() {
 	c.reserve(0)
 }
 
-// exhaustedError returns the status of a stream if its message exceeds the memory budget.
+// exhaustedError returns the status that ends a stream when the memory budget has no room for its
+// message.
 func exhaustedError(err error) error { return status.Error(codes.ResourceExhausted, err.Error()) }
 
-// updateAccount reports the session's memory to the budget. The caller must hold the lock.
+// updateAccount tells the budget how much memory the session uses. The caller must hold the lock.
 func (s *Session) updateAccount() {
 	if !s.closed {
 		s.account.Set(int64(s.engine.Bytes()))
 	}
 }
 
-// shrink drops the least recently used state until the session has at most limit bytes. If its
-// messages alone exceed the limit, the stream ends.
+// shrink drops state, least recently used first, until the session uses at most limit bytes. If its
+// messages alone use more, the stream ends.
 func (s *Session) shrink(limit int64) {
 	var r *run
 	s.update(func() {
@@ -133,7 +136,7 @@ func (s *Session) shrink(limit int64) {
 	}
 }
 
-// Close releases the session's memory. It must be called after the last stream.
+// Close releases the session's memory. Call it after the last stream.
 func (s *Session) Close() {
 	s.mu.Lock()
 	s.closed = true

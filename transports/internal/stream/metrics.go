@@ -8,12 +8,12 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Metrics count the activity of all streams.
+// Metrics counts what happens on all streams.
 type Metrics struct {
 	calls, repeats, subjects, bytes *prometheus.CounterVec
 }
 
-// NewMetrics registers the metrics. It panics if they are registered already, as MustRegister does.
+// NewMetrics registers the metrics. Like MustRegister, it panics if they are already registered.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	auto := promauto.With(registry)
 	vector := func(name, help, label string) *prometheus.CounterVec {
@@ -35,7 +35,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	}
 }
 
-// add adds the difference between two counts.
+// add adds what was counted since before.
 func (m *Metrics) add(before, now session.Counts) {
 	add := func(v *prometheus.CounterVec, label string, before, now uint64) {
 		if now > before {

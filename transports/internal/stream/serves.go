@@ -7,8 +7,8 @@ import (
 	"github.com/hookloop/hookloop/transports/codec"
 )
 
-// methodsOf returns the contract's methods among those that a hook lists: nil if the hook lists no
-// method, and an empty slice if it lists none of the contract.
+// methodsOf returns the contract's methods among those that a hook lists. It returns nil if the
+// hook lists no methods at all, and an empty slice if it lists only other methods.
 func methodsOf(named []string) []string {
 	if len(named) == 0 {
 		return nil
@@ -24,15 +24,16 @@ func methodsOf(named []string) []string {
 	return methods
 }
 
-// watcher observes the operations that a hook implements.
+// watcher wants to know which operations a hook implements.
 type watcher struct {
 	kind    hook.ControllerKind
 	observe func([]hook.Op)
 	methods []string // last reported; nil before the first time
 }
 
-// Watch calls observe with the implemented operations of a controller kind: immediately if they are
-// known, and at each change. It is called without a lock. The caller ends it with cancel.
+// Watch calls observe with the operations that the hook implements for this kind of controller: at
+// once if they are known, and after each change. No lock is held during the call. Call cancel to
+// stop it.
 func (p *Pool) Watch(c hook.ControllerKind, observe func([]hook.Op)) (cancel func()) {
 	w := &watcher{kind: c, observe: observe}
 	p.mu.Lock()
@@ -46,7 +47,7 @@ func (p *Pool) Watch(c hook.ControllerKind, observe func([]hook.Op)) (cancel fun
 	}
 }
 
-// notifyWatchers reports changed operations to the watchers.
+// notifyWatchers tells watchers if operations have changed.
 func (p *Pool) notifyWatchers() {
 	p.mu.Lock()
 	methods := p.methods()
@@ -63,8 +64,8 @@ func (p *Pool) notifyWatchers() {
 	}
 }
 
-// methods returns the methods that an open session's hook lists, preferably of the selected build.
-// The caller must hold mu.
+// methods returns the methods that the hook of an open session lists; a session with the selected
+// build is preferred. The caller must hold mu.
 func (p *Pool) methods() []string {
 	var methods []string
 	for _, s := range p.open() {
