@@ -8,17 +8,17 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Question is one question about the objects in its slots.
+// Question asks about the objects in its slots.
 type Question[O Observed] struct {
-	// Subject is the key of the state; empty: neither side keeps state.
+	// Subject is the key under which both sides keep state. If it is empty, neither side does.
 	Subject string
 	Method  string
-	// Envelope is the request without its objects.
+	// Envelope is the request without objects.
 	Envelope     proto.Message
 	Slots        []Slot[O]
 	TraceContext map[string]string
-	// Remaining returns the time left for the answer. The engine calls it when the call starts,
-	// which may be later than Ask; nil: no limit.
+	// Remaining returns how much time is left for the answer. It is called when the call starts,
+	// which may be later than Ask. If it is nil, the time is not limited.
 	Remaining func() time.Duration
 }
 
@@ -26,34 +26,34 @@ type Question[O Observed] struct {
 // is set.
 type Outcome struct {
 	CallID uint64
-	// Response is the whole response. Later responses share its desired objects, so it must not be
-	// changed.
+	// Response is the whole response. It must not be modified, because later responses share its
+	// desired objects.
 	Response proto.Message
-	// Derived belongs to the desired objects of Response.
+	// Derived belongs to the desired objects in Response.
 	Derived *Derived
-	// Refused is the hook's error.
+	// Refused is set if the hook returned an error.
 	Refused *statuspb.Status
 	// Fault is set if the question exceeds the hook's limit, or the answer is invalid.
 	Fault error
-	// Exhausted is the Reserver's error: no memory for the answer.
+	// Exhausted is set if the Reserver granted no memory for the answer.
 	Exhausted error
-	// Reserved is the memory that the Reserver granted for the response or the failure. The
-	// receiver of the outcome must release it.
+	// Reserved is how much memory the Reserver granted for the response or the failure. Whoever
+	// receives the outcome must release it.
 	Reserved int64
-	// Lost reports that the stream ended before the answer, or before the call started.
+	// Lost is set if the stream ended before the answer, or before the call started.
 	Lost bool
-	// Sent and Got are the sizes of the call and its answer in bytes. Snapshot reports that the
-	// call was a snapshot.
+	// Sent and Got are the sizes of the call and its answer in bytes. Snapshot is set if the call
+	// was a snapshot.
 	Sent, Got uint64
 	Snapshot  bool
 }
 
-// EngineReceived is the effect of a message of the hook.
+// EngineReceived is what a message from the hook has caused.
 type EngineReceived struct {
 	// Welcome is set when the session opens.
 	Welcome *streamv1.Welcome
-	// Drain reports that the hook accepts no more calls.
+	// Drain is set when the hook accepts no more calls.
 	Drain bool
-	// Trigger asks for syncs.
+	// Trigger is set when the hook asks for syncs.
 	Trigger *streamv1.Trigger
 }
