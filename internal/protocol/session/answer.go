@@ -15,8 +15,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Receive processes a message of the hook. Outcomes and Outbox return its effects. An error is a
-// *ProtocolError or the Reserver's; the caller must then end the stream.
+// Receive handles a message from the hook. Afterwards, Outcomes and Outbox return what it has
+// caused. An error is a *ProtocolError, or comes from the Reserver; the caller must then end the
+// stream.
 func (e *Engine[O]) Receive(m *streamv1.HookMessage) (EngineReceived, error) {
 	if f := m.GetFragment(); f != nil {
 		data, err := e.in.add(f)
@@ -56,14 +57,14 @@ func (e *Engine[O]) Receive(m *streamv1.HookMessage) (EngineReceived, error) {
 	return EngineReceived{}, nil
 }
 
-// memoryFactor bounds the memory of a decoded message, as a multiple of its size on the wire.
+// memoryFactor limits the memory of a decoded message, as a multiple of its size on the wire.
 const memoryFactor = 4
 
 func (e *Engine[O]) limits() decode.Limits {
 	return decode.Limits{Memory: memoryFactor * e.config.MessageBytes}
 }
 
-// build decodes a message from its fragments, if the Reserver grants the memory.
+// build decodes a message from fragments, if the Reserver grants the memory.
 func (e *Engine[O]) build(data []byte, m *streamv1.HookMessage) (release func(), err error) {
 	size, err := decode.Estimate(data, m.ProtoReflect().Descriptor(), e.limits())
 	if err != nil {
@@ -80,7 +81,7 @@ func (e *Engine[O]) build(data []byte, m *streamv1.HookMessage) (release func(),
 	return func() { e.config.Reserver.Release(reserved) }, nil
 }
 
-// greeted opens the session.
+// greeted opens the session when the Welcome arrives.
 func (e *Engine[O]) greeted(w *streamv1.Welcome) (EngineReceived, error) {
 	switch {
 	case e.phase == closed || w == nil:
@@ -100,12 +101,11 @@ func (e *Engine[O]) greeted(w *streamv1.Welcome) (EngineReceived, error) {
 	return EngineReceived{Welcome: w}, nil
 }
 
-// maxReturned bounds the names that the engine sends back to a hook as unknown: it queues them
-// until the hook reads. The hook keeps the state of others, without use, until its own limit evicts
-// it.
+// maxReturned limits how many names we send back to the hook as unknown, because they are queued
+// until the hook reads them. The hook keeps the others without use until its own limit evicts them.
 const maxReturned = 256 << 10
 
-// resume compares the peer state with the subjects that the hook still holds. Both sides drop each
+// resume compares the peer state with the subjects that the hook still holds. Both sides drop every
 // subject that differs.
 func (e *Engine[O]) resume(states []*streamv1.SubjectState) {
 	held := make(map[string][]byte, len(states))
@@ -134,7 +134,7 @@ func (e *Engine[O]) resume(states []*streamv1.SubjectState) {
 	e.sendForget(unknown)
 }
 
-// answer processes the answer to one call.
+// answer handles the answer to a call.
 func (e *Engine[O]) answer(answer *streamv1.Answer) error {
 	id := answer.GetCallId()
 	a := e.calls[id]
@@ -161,7 +161,7 @@ func (e *Engine[O]) answer(answer *streamv1.Answer) error {
 	return nil
 }
 
-// refused finishes a call with the hook's error.
+// refused finishes a call to which the hook replied with an error.
 func (e *Engine[O]) refused(a *call[O], s *statuspb.Status, size uint64) {
 	if s.GetCode() == int32(code.Code_OK) {
 		e.finish(
@@ -184,16 +184,16 @@ func (e *Engine[O]) refused(a *call[O], s *statuspb.Status, size uint64) {
 	e.finish(a, Outcome{Refused: s, Got: size, Reserved: memory})
 }
 
-// statusMemory is about how much memory a status takes while gRPC's type for it copies it twice.
+// statusMemory estimates the memory for a status while gRPC's type copies it twice.
 func statusMemory(s *statuspb.Status) int64 {
-	const copies, detailBytes = 3, 160 // a detail's message, beside its content
+	const copies, detailBytes = 3, 160 // a detail's message without its content
 	return copies * int64(proto.Size(s)+detailBytes*len(s.GetDetails()))
 }
 
-// maxExcerptBytes bounds the part of a hook's message that an error quotes.
+// maxExcerptBytes limits how much of a hook's message an error quotes.
 const maxExcerptBytes = 256
 
-// excerpt returns the beginning of a hook's message, with spaces for unprintable characters.
+// excerpt returns the beginning of a hook's message. Unprintable characters become spaces.
 func excerpt(text string) string {
 	var out strings.Builder
 	for _, r := range text {
@@ -208,7 +208,7 @@ func excerpt(text string) string {
 	return out.String()
 }
 
-// desired assembles the response of a call, and finishes the call.
+// desired assembles the response to a call and finishes the call.
 func (e *Engine[O]) desired(a *call[O], d *streamv1.Desired, size uint64) {
 	m := findMethod(a.question.Method)
 	response := m.NewResponse()
@@ -225,7 +225,7 @@ func (e *Engine[O]) desired(a *call[O], d *streamv1.Desired, size uint64) {
 	if err != nil {
 		e.config.Reserver.Release(memory)
 	}
-	if errors.Is(err, errLarge) { // a second call would get the same answer
+	if errors.Is(err, errLarge) { // repeating the call would not help
 		e.finish(a, Outcome{Fault: err, Got: size})
 		return
 	}
@@ -246,10 +246,10 @@ func (e *Engine[O]) desired(a *call[O], d *streamv1.Desired, size uint64) {
 	e.finish(a, Outcome{Response: response, Derived: &list.derived, Got: size, Reserved: memory})
 }
 
-// estimate returns the approximate memory of the new parts of an answer. Decoding reports malformed
-// parts later.
+// estimate returns about how much memory the new parts of an answer will take. It ignores malformed
+// parts, which decoding will report.
 func (e *Engine[O]) estimate(response proto.Message, d *streamv1.Desired) (int64, error) {
-	var kept uint64 // items of runs; patch rejects invalid runs
+	var kept uint64 // items in runs; patch rejects invalid runs
 	all, err := e.sizeOf(d.GetEnvelope(), response)
 	if err != nil {
 		return 0, err
@@ -290,8 +290,8 @@ func (m method) assemble(response proto.Message, envelope []byte, list *itemList
 	return m.put(response, list.messages)
 }
 
-// repeat makes a call again as a snapshot with every object. After a second failure the outcome is
-// a Fault.
+// repeat makes a call again as a snapshot that contains every object. If this fails too, the
+// outcome is a Fault.
 func (e *Engine[O]) repeat(a *call[O], why error) {
 	e.Forget(a.question.Subject)
 	switch {

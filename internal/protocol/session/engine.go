@@ -15,26 +15,28 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// EngineConfig configures the engine's side.
+// EngineConfig configures an [Engine].
 type EngineConfig[O Observed] struct {
-	// SessionID is the random name of the session.
+	// SessionID should be random; it names the session.
 	SessionID string
-	// Build names the engine's build.
+	// Build identifies the engine's build.
 	Build string
-	// Features are the features that the engine honours in responses.
+	// Features lists the features that the engine honours in responses.
 	Features []string
-	// Encode encodes an object. The engine does not keep the message.
+	// Encode encodes an object. The engine does not keep the returned message.
 	Encode func(O) *hookv1.ObservedObject
-	// MessageBytes bounds a message, and StateBytes the peer state; 0 means the package's defaults.
+	// MessageBytes limits a message, and StateBytes limits the peer state. If 0, the package's
+	// defaults are used.
 	MessageBytes uint64
 	StateBytes   int
-	// Capabilities are the optional features of this side; nil means all.
+	// Capabilities lists the optional features to use. If it is nil, all are used.
 	Capabilities []streamv1.Capability
-	// Reserver grants the memory of decoded messages; nil is without limit.
+	// Reserver grants memory for decoded messages. If it is nil, memory is not limited.
 	Reserver Reserver
 }
 
-// Reserver grants memory for decoded messages, or returns an error immediately.
+// Reserver grants memory for decoded messages. It must not wait: if there is no memory now, it
+// returns an error.
 type Reserver interface {
 	TryAcquire(bytes int64) error
 	Release(bytes int64)
@@ -46,18 +48,22 @@ type unlimited struct{}
 func (unlimited) TryAcquire(int64) error { return nil }
 func (unlimited) Release(int64)          {}
 
-// Counts are the counters of an engine.
+// Counts holds what an engine has counted.
 type Counts struct {
-	// Snapshots counts calls with the whole set, Changes calls with a difference.
+	// Snapshots counts calls that sent the whole set, and Changes counts calls that sent a
+	// difference.
 	Snapshots, Changes uint64
-	// Nacks counts calls for which the hook lacked state, Mismatches answers that refer to a list
-	// that the engine lacks. After each of them the engine makes the call again.
+	// Nacks counts calls for which the hook lacked state. Mismatches counts answers that refer to a
+	// list which the engine lacks. In both cases the engine repeats the call.
 	Nacks, Mismatches uint64
-	// Resumed counts subjects that survived a reconnection, Dropped those that did not.
+	// Resumed counts subjects that survived when a stream was replaced, and Dropped counts the
+	// others.
 	Resumed, Dropped uint64
 }
 
-// Engine is the engine's side of a session. It outlives streams; Connect starts each.
+// Engine is the engine's side of a session. It is kept when a stream ends; call [Engine.Connect]
+// for each new stream and [Engine.Disconnect] when it has ended. Call [Engine.Ask] to send a
+// question.
 type Engine[O Observed] struct {
 	config     EngineConfig[O]
 	peer       *peerState[O]
@@ -68,32 +74,32 @@ type Engine[O Observed] struct {
 	stream[O]
 }
 
-// stream is the part of an Engine that belongs to one stream.
+// stream holds what belongs to the current stream.
 type stream[O Observed] struct {
 	phase    phase
-	last     uint64 // the ID of the last call
+	last     uint64 // ID of the last call
 	calls    map[uint64]*call[O]
 	window   *streamv1.Window
-	busy     uint64 // the sizes of the open calls
-	accepts  uint64 // the largest message that the hook accepts
+	busy     uint64 // total size of open calls
+	accepts  uint64 // largest message that the hook accepts
 	in       assembler
 	out      []*streamv1.EngineMessage
 	queued   backlog // of out
-	sending  backlog // of the messages that Outbox has returned last
+	sending  backlog // what Outbox has returned last
 	draining bool
-	leaving  bool         // GoAway is queued or sent, and nothing follows it
-	common   capabilities // from the Welcome on
+	leaving  bool         // GoAway is queued or sent; no other message may follow
+	common   capabilities // set by the Welcome
 }
 
-// backlog is the approximate memory of messages to the hook until they are sent.
+// backlog estimates the memory of messages to the hook until they are sent.
 type backlog struct {
-	bytes int // of all messages
-	calls int // of calls, a part of bytes
-	// answers are the results of triggers, and answerBytes their sizes on the wire
+	bytes int // all messages
+	calls int // calls only; included in bytes
+	// answers counts results of triggers, and answerBytes is their size on the wire
 	answers, answerBytes int
 }
 
-// add counts a message of a size on the wire.
+// add counts a message that takes this many bytes on the wire.
 func (b *backlog) add(m *streamv1.EngineMessage, size int) {
 	bytes := size + messageBytes + len(m.GetForget().GetSubjects())*nameBytes
 	b.bytes += bytes
@@ -114,20 +120,20 @@ const (
 	open
 )
 
-// call is a question, and its call on the stream once it starts.
+// call is a question, and the call that asks it once it has started.
 type call[O Observed] struct {
 	callID    uint64
 	question  Question[O]
 	id        uint64
-	about     *peerSubject[O] // nil: no state
-	before    *itemList       // the list that the answer may refer to
+	about     *peerSubject[O] // nil if the question keeps no state
+	before    *itemList       // list that the answer may refer to
 	size      uint64
 	snapshot  bool
-	again     bool // the second attempt, with every object
+	again     bool // this is the second attempt, with every object
 	cancelled bool
 }
 
-// NewEngine returns a session without a stream.
+// NewEngine returns a session that has no stream yet.
 func NewEngine[O Observed](s EngineConfig[O]) *Engine[O] {
 	s.MessageBytes = cmp.Or(s.MessageBytes, DefaultMessageBytes)
 	if s.Capabilities == nil {
@@ -139,26 +145,25 @@ func NewEngine[O Observed](s EngineConfig[O]) *Engine[O] {
 	return &Engine[O]{config: s, peer: newPeerState(s.Encode, cmp.Or(s.StateBytes, DefaultStateBytes))}
 }
 
-// Bytes returns the approximate memory of the session: the peer state, an incomplete message, and
-// the messages that the hook has not read.
+// Bytes returns about how much memory the session uses: for the peer state, for an incomplete
+// message, and for messages that the hook has not read.
 func (e *Engine[O]) Bytes() int { return e.peer.bytes + e.streamBytes() }
 
-// streamBytes is the part of Bytes that ends with the stream.
+// streamBytes is the part of Bytes that is freed when the stream ends.
 func (e *Engine[O]) streamBytes() int { return cap(e.in.data) + e.queued.bytes + e.sending.bytes }
 
-// Shrink drops the least recently used subjects until the session takes at most limit bytes, if
-// possible. It reports whether messages alone exceed the limit: the incomplete one, and those that
-// the hook has not read, except for calls, which maxUnsent bounds. The caller must then end the
-// stream.
+// Shrink drops subjects, least recently used first, until the session uses at most limit bytes. It
+// returns true if messages alone use more: the incomplete message and messages that the hook has
+// not read, except calls, which maxUnsent limits. The caller must then end the stream.
 func (e *Engine[O]) Shrink(limit int) (tooLarge bool) {
 	e.sendForget(e.peer.evictTo(limit - e.streamBytes()))
 	return e.streamBytes()-e.queued.calls-e.sending.calls > limit
 }
 
-// Counts returns the counters since the creation of the session.
+// Counts returns what was counted since the session was created.
 func (e *Engine[O]) Counts() Counts { return e.counts }
 
-// Connect starts a stream. The caller must have called Disconnect for the previous one.
+// Connect starts a stream. If there was a stream before, the caller must have called Disconnect.
 func (e *Engine[O]) Connect() {
 	e.stream = stream[O]{phase: greeting, calls: map[uint64]*call[O]{}, in: assembler{limit: e.config.MessageBytes}}
 	e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_Hello{Hello: &streamv1.Hello{
@@ -171,8 +176,8 @@ func (e *Engine[O]) Connect() {
 	}}})
 }
 
-// Disconnect ends the stream. All open questions are lost. The state that the hook holds stays if
-// both sides can resume the session.
+// Disconnect ends the stream. All open questions are lost. If both sides can resume the session,
+// the engine remembers what the hook holds.
 func (e *Engine[O]) Disconnect() {
 	for _, id := range slices.Sorted(maps.Keys(e.calls)) {
 		e.lose(e.calls[id])
@@ -198,11 +203,11 @@ func (e *Engine[O]) Open() bool { return e.phase == open && !e.draining && !e.le
 // Welcomed reports whether the hook has sent its Welcome on this stream.
 func (e *Engine[O]) Welcomed() bool { return e.phase == open }
 
-// Load returns the number of questions without an outcome.
+// Load returns how many questions have no outcome yet.
 func (e *Engine[O]) Load() int { return len(e.calls) + len(e.waiting) }
 
-// Ask queues a question, starts its call when the window allows it, and returns the ID that its
-// Outcome will carry.
+// Ask queues a question and starts the call when the window allows it. It returns the ID that the
+// question's Outcome will carry.
 func (e *Engine[O]) Ask(q Question[O]) uint64 {
 	e.lastCallID++
 	e.waiting = append(e.waiting, &call[O]{callID: e.lastCallID, question: q})
@@ -210,8 +215,8 @@ func (e *Engine[O]) Ask(q Question[O]) uint64 {
 	return e.lastCallID
 }
 
-// Cancel cancels a question, which then has no Outcome. It reports whether a call was open, so that
-// the hook still owes an answer.
+// Cancel cancels a question; there will be no Outcome. It returns true if a call was open, which
+// the hook must still answer.
 func (e *Engine[O]) Cancel(callID uint64) bool {
 	e.waiting = slices.DeleteFunc(e.waiting, func(a *call[O]) bool { return a.callID == callID })
 	for _, a := range e.calls {
@@ -224,7 +229,7 @@ func (e *Engine[O]) Cancel(callID uint64) bool {
 	return false
 }
 
-// Due reports whether the hook owes the answer to a question, cancelled or not.
+// Due reports whether the hook must still answer a question, cancelled or not.
 func (e *Engine[O]) Due(callID uint64) bool {
 	for _, a := range e.calls {
 		if a.callID == callID {
@@ -257,8 +262,8 @@ func (e *Engine[O]) ForgetAll(prefix string) {
 	e.sendForget(names)
 }
 
-// forgetNames and forgetBytes bound the subjects of one Forget message, to keep it within the
-// hook's limit. A longer name has a message of its own.
+// forgetNames and forgetBytes limit the subjects in one Forget message, so that it fits the hook's
+// limit. A longer name gets a message of its own.
 const (
 	forgetNames = 1000
 	forgetBytes = 64 << 10
@@ -282,7 +287,7 @@ func (e *Engine[O]) sendForget(names []string) {
 	}
 }
 
-// Drain stops new calls on this stream. Queued questions are lost.
+// Drain starts no more calls on this stream. Queued questions are lost.
 func (e *Engine[O]) Drain() {
 	if e.phase == open {
 		e.drained()
@@ -299,23 +304,23 @@ func (e *Engine[O]) drained() {
 	e.waiting = nil
 }
 
-// Drained reports whether a side drains the stream and all calls have their answers.
+// Drained reports whether a side drains the stream and all calls are answered.
 func (e *Engine[O]) Drained() bool { return e.draining && len(e.calls) == 0 }
 
-// AnswerTrigger sends the result of a trigger.
+// AnswerTrigger queues the result of a trigger.
 func (e *Engine[O]) AnswerTrigger(t *streamv1.TriggerResult) {
 	e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_TriggerResult{TriggerResult: t}})
 }
 
-// GoAway sends the reason why the engine ends the stream. It is the last message: the caller ends
-// the stream once it is sent, and queued questions are lost then.
+// GoAway tells the hook why the engine ends the stream. No message may follow: once it is sent, the
+// caller ends the stream, and queued questions are lost.
 func (e *Engine[O]) GoAway(s *statuspb.Status) {
 	e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_GoAway{GoAway: &streamv1.GoAway{Status: s}}})
 	e.leaving = true
 }
 
-// Outbox returns the messages to send, in order, and removes them. They count as the session's
-// until the next Outbox, which means that they are sent, and may start calls that waited for that.
+// Outbox returns messages to send, in order, and removes them. Call it again when they are sent:
+// until then they count as the session's memory, and calls may wait for them.
 func (e *Engine[O]) Outbox() []*streamv1.EngineMessage {
 	e.sending = backlog{}
 	e.pump()
@@ -326,23 +331,22 @@ func (e *Engine[O]) Outbox() []*streamv1.EngineMessage {
 	return out
 }
 
-// Unsent returns the number of messages to send.
+// Unsent returns how many messages wait to be sent.
 func (e *Engine[O]) Unsent() int { return len(e.out) }
 
-// UnreadAnswers returns the number of the trigger results that are not sent, and the sum of their
-// sizes on the wire.
+// UnreadAnswers returns how many trigger results are not sent yet, and their size on the wire.
 func (e *Engine[O]) UnreadAnswers() (n, bytes int) {
 	return e.queued.answers + e.sending.answers, e.queued.answerBytes + e.sending.answerBytes
 }
 
-// Outcomes returns the new outcomes, and removes them.
+// Outcomes returns new outcomes and removes them.
 func (e *Engine[O]) Outcomes() []Outcome {
 	out := e.outcomes
 	e.outcomes = nil
 	return out
 }
 
-// pump starts the calls that the window allows.
+// pump starts as many calls as the window allows.
 func (e *Engine[O]) pump() {
 	for len(e.waiting) > 0 && e.Open() && e.free() {
 		next := e.waiting[0]
@@ -352,8 +356,8 @@ func (e *Engine[O]) pump() {
 	}
 }
 
-// maxUnsent is the size of the unsent messages from which on no call starts: the window is the
-// hook's own choice, and a hook that does not read would have all calls in it wait here.
+// maxUnsent limits unsent messages: at this size no call starts. The hook chooses the window, and a
+// hook that does not read could otherwise make all calls in it wait here.
 const maxUnsent = 4 << 20
 
 func (e *Engine[O]) free() bool {
@@ -365,7 +369,7 @@ func (e *Engine[O]) free() bool {
 func (e *Engine[O]) begin(a *call[O]) {
 	q := &a.question
 	if !e.common.has(changes) {
-		q.Subject = "" // the hook keeps no state
+		q.Subject = "" // the hook need not keep state
 	}
 	base := e.peer.subjects[q.Subject]
 	c := e.peer.compute(base, q.Slots, naming{known: !a.again, hashes: e.common.has(objectHashes)})
@@ -418,7 +422,7 @@ func (e *Engine[O]) put(a *call[O], call *streamv1.EngineMessage, c *change[O]) 
 	e.sendForget(e.peer.evict())
 }
 
-// end closes a call.
+// end removes a call from the open ones.
 func (e *Engine[O]) end(a *call[O]) {
 	if a.id == 0 || e.calls[a.id] != a {
 		return
@@ -430,7 +434,7 @@ func (e *Engine[O]) end(a *call[O]) {
 	}
 }
 
-// finish records the outcome of a question, unless it was cancelled.
+// finish adds the outcome of a question, unless the question was cancelled.
 func (e *Engine[O]) finish(a *call[O], o Outcome) {
 	if a.cancelled {
 		e.config.Reserver.Release(o.Reserved)
@@ -442,7 +446,7 @@ func (e *Engine[O]) finish(a *call[O], o Outcome) {
 	e.outcomes = append(e.outcomes, o)
 }
 
-// send queues a message, in fragments if it is large and the hook reassembles them.
+// send queues a message. A large one is cut into fragments if the hook can reassemble them.
 func (e *Engine[O]) send(m *streamv1.EngineMessage) {
 	if e.leaving {
 		return
@@ -458,8 +462,8 @@ func (e *Engine[O]) send(m *streamv1.EngineMessage) {
 	})...)
 }
 
-// messageBytes and nameBytes are about what a queued message, and a name in it, take beside their
-// content.
+// messageBytes and nameBytes are about what a queued message, and a name in it, take in addition to
+// their content.
 const (
 	messageBytes = 256
 	nameBytes    = 16
