@@ -14,74 +14,75 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// HookConfig configures the hook's side of a session.
+// HookConfig configures a [Hook].
 type HookConfig struct {
-	// Build names the hook's build. After a change the engine syncs all parents again.
+	// Build identifies the hook's build. After it changes, the engine syncs all parents again.
 	Build string
-	// Methods are the full names of the methods that the hook implements.
+	// Methods lists the full names of the methods that the hook implements.
 	Methods []string
-	// Calls and CallBytes limit the open calls; 0 means DefaultCalls and DefaultCallBytes.
+	// Calls and CallBytes limit the open calls. If 0, DefaultCalls and DefaultCallBytes are used.
 	Calls     uint32
 	CallBytes uint64
-	// MessageBytes bounds a message; 0 means DefaultMessageBytes.
+	// MessageBytes limits a message. If 0, DefaultMessageBytes is used.
 	MessageBytes uint64
-	// Capabilities are the optional features of this side; nil means all.
+	// Capabilities lists the optional features to use. If it is nil, all are used.
 	Capabilities []streamv1.Capability
-	// State returns the state of a session ID. It is called once, for the Hello.
+	// State returns the state for a session ID. It is called once, when the Hello arrives.
 	State func(sessionID string) *State
 }
 
-// The default limits on open calls.
+// Default limits for open calls.
 const (
 	DefaultCalls     = 64
 	DefaultCallBytes = 64 << 20
 )
 
-// Hook is the hook's side of one stream.
+// Hook is the hook's side of one stream. Make a new one with [NewHook] for each stream; the [State]
+// of a session is handed on.
 type Hook struct {
 	config   HookConfig
-	state    *State // nil before the Hello
-	accepts  uint64 // the largest message that can be sent; 0 is without limit
-	last     uint64 // the ID of the last call
+	state    *State // nil until the Hello
+	accepts  uint64 // largest message that the engine accepts; 0 means no limit
+	last     uint64 // ID of the last call
 	work     map[uint64]*Work
 	in       assembler
 	out      []*streamv1.HookMessage
 	draining bool
-	common   capabilities // from the Hello on
+	common   capabilities // set by the Hello
 	hello    *streamv1.Hello
 }
 
-// Work is one question for a hook's function. Other questions share parts of Request, so it must
-// not be changed.
+// Work is a question for a hook's function. Request must not be modified, because other questions
+// share parts of it.
 type Work struct {
 	ID           uint64
 	Method       string
 	Request      proto.Message
-	Timeout      time.Duration // 0: no limit
+	Timeout      time.Duration // 0 means no limit
 	TraceContext map[string]string
-	// Cache is the value that the driver set for the last answered work about the same subject; nil
-	// for the first. CacheBytes is its approximate memory, which counts to the state's limit.
+	// Cache is what the driver set in the last answered work about the same subject, or nil.
+	// CacheBytes is about how much memory it takes, and counts towards the state's limit.
 	Cache      any
 	CacheBytes int
 
 	method method
-	about  *subjectState // nil: no state
+	about  *subjectState // nil if the question keeps no state
 	holds  []byte
 }
 
-// HookReceived is the effect of a message of the engine. At most one field is set.
+// HookReceived is what a message from the engine has caused. At most one field is set.
 type HookReceived struct {
-	// Session is the session ID, for resuming. The Hello sets it.
+	// Session is the session's ID. It is set by the Hello.
 	Session string
-	// Work is a question. The caller must call Answer or Refuse.
+	// Work is a question. The caller must call Answer or Refuse for it.
 	Work *Work
 	// Cancelled is work that the engine cancelled. The caller must still answer it.
 	Cancelled *Work
-	// Drain reports that the engine makes no more calls. The stream may end after the last answer.
+	// Drain is set if the engine makes no more calls. The stream may end after the last answer.
 	Drain bool
 	// TriggerResult is the result of a trigger.
 	TriggerResult *streamv1.TriggerResult
-	// GoAway is the reason for which the engine is about to end the stream.
+	// GoAway says why the engine is about to end the stream.
 	GoAway *statuspb.Status
 }
 
@@ -95,7 +96,7 @@ func NewHook(s HookConfig) *Hook {
 	return &Hook{config: s, work: map[uint64]*Work{}, in: assembler{limit: s.MessageBytes}}
 }
 
-// Receive processes a message of the engine. An error is a *ProtocolError or a *VersionError; the
+// Receive handles a message from the engine. An error is a *ProtocolError or a *VersionError; the
 // caller must then end the stream.
 func (h *Hook) Receive(m *streamv1.EngineMessage) (HookReceived, error) {
 	if f := m.GetFragment(); f != nil {
@@ -164,8 +165,8 @@ func (h *Hook) open(hello *streamv1.Hello) (HookReceived, error) {
 	return HookReceived{Session: hello.GetSessionId()}, nil
 }
 
-// largest returns the size of the largest message that can be sent. Without fragments the engine
-// accepts one piece.
+// largest returns the size of the largest message that can be sent. Without fragments, this is one
+// piece.
 func (h *Hook) largest(accepted uint64) uint64 {
 	switch {
 	case h.common.has(fragments):
@@ -176,7 +177,7 @@ func (h *Hook) largest(accepted uint64) uint64 {
 	return min(accepted, fragmentBytes)
 }
 
-// call assembles the question of a call. If the state lacks something, it answers with a Nack.
+// call assembles the question. If the state lacks something, it answers with a Nack.
 func (h *Hook) call(c *streamv1.Call) (HookReceived, error) {
 	if c.GetId() <= h.last {
 		return HookReceived{}, nil
@@ -218,7 +219,7 @@ func (h *Hook) call(c *streamv1.Call) (HookReceived, error) {
 	}
 	h.work[w.ID] = w
 	w.Request, err = m.rebuild(c.GetEnvelope(), set)
-	if err != nil { // the set stays, because the engine assumes it
+	if err != nil { // keep the set, because the engine assumes that we have it
 		h.Refuse(w, &statuspb.Status{Code: int32(code.Code_INTERNAL), Message: err.Error()})
 		return HookReceived{}, nil
 	}
@@ -226,7 +227,7 @@ func (h *Hook) call(c *streamv1.Call) (HookReceived, error) {
 	return HookReceived{Work: w}, nil
 }
 
-// completeMeta adds what the Hello has for all requests to the meta of one.
+// completeMeta adds to the meta of a request what the Hello said for all requests.
 func (h *Hook) completeMeta(request proto.Message) {
 	r, ok := request.(interface{ GetMeta() *hookv1.RequestMeta })
 	if !ok || r.GetMeta() == nil {
@@ -248,9 +249,9 @@ func (m method) rebuild(envelope []byte, set *set) (proto.Message, error) {
 	return request, m.fill(request, set)
 }
 
-// Answer answers work with a response, and sends only its changes. It sends an error instead if the
-// response has another type than the method's, or exceeds the engine's limit. It ignores answered
-// work. The list of desired objects must not be changed afterwards.
+// Answer answers work with a response, of which it sends only the changes. If the response has the
+// wrong type or exceeds the engine's limit, it sends an error instead. Work that was answered
+// before is ignored. Do not modify the desired objects afterwards.
 func (h *Hook) Answer(w *Work, response proto.Message) {
 	if h.work[w.ID] != w {
 		return
@@ -274,7 +275,7 @@ func (h *Hook) Answer(w *Work, response proto.Message) {
 	h.evict()
 }
 
-// desired returns a response as changes, and its desired list.
+// desired returns a response as changes, and the list of its desired objects.
 func (w *Work) desired(response proto.Message) (*streamv1.Desired, *itemList, error) {
 	if want := w.method.NewResponse(); response.ProtoReflect().Descriptor() != want.ProtoReflect().Descriptor() {
 		return nil, nil, fmt.Errorf("got a response of type %T, expected %T", response, want)
@@ -296,7 +297,7 @@ func (w *Work) desired(response proto.Message) (*streamv1.Desired, *itemList, er
 		d.Base = w.holds
 	}
 	list := before
-	if before.has(objects) { // as after most events
+	if before.has(objects) { // so it is after most events
 		d.Pieces = before.whole()
 	} else {
 		items, err := w.items(objects)
@@ -312,8 +313,8 @@ func (w *Work) desired(response proto.Message) (*streamv1.Desired, *itemList, er
 	return d, list, nil
 }
 
-// items encodes desired objects. It reuses the item of a message that is identical to the last
-// answer's.
+// items encodes desired objects. If a message is identical to one in the last answer, its item is
+// used again.
 func (w *Work) items(objects []*hookv1.DesiredObject) ([]newItem, error) {
 	last := &itemList{}
 	if w.about != nil && w.about.list != nil {
@@ -334,11 +335,11 @@ func (w *Work) items(objects []*hookv1.DesiredObject) ([]newItem, error) {
 	return items, nil
 }
 
-// canonical encodes equal messages as equal bytes within one build of a program, which is
-// sufficient for comparisons.
+// canonical encodes equal messages to equal bytes within one build of a program, which is enough to
+// compare them.
 var canonical = proto.MarshalOptions{Deterministic: true}
 
-// Refuse answers work with an error. It ignores answered work.
+// Refuse answers work with an error. Work that was answered before is ignored.
 func (h *Hook) Refuse(w *Work, s *statuspb.Status) {
 	if h.work[w.ID] != w {
 		return
@@ -347,7 +348,7 @@ func (h *Hook) Refuse(w *Work, s *statuspb.Status) {
 	h.refuse(w.ID, s)
 }
 
-// end closes work.
+// end removes work from the open calls.
 func (h *Hook) end(w *Work) {
 	delete(h.work, w.ID)
 	if w.about != nil {
@@ -365,14 +366,15 @@ func answerMessage(a *streamv1.Answer) *streamv1.HookMessage {
 	return &streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: a}}
 }
 
-// evict evicts subjects from the state, and reports them to the engine.
+// evict evicts subjects from the state and tells the engine.
 func (h *Hook) evict() {
 	if names := h.state.evict(); len(names) > 0 {
 		h.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Forget{Forget: &streamv1.Forget{Subjects: names}}})
 	}
 }
 
-// Drain asks for no more calls. It has no effect before the Hello, or the second time.
+// Drain tells the engine to make no more calls. It does nothing before the Hello, or when called
+// again.
 func (h *Hook) Drain() {
 	if !h.draining && h.state != nil {
 		h.draining = true
@@ -388,8 +390,8 @@ func (h *Hook) Trigger(t *streamv1.Trigger) {
 // Busy reports whether a call is open.
 func (h *Hook) Busy() bool { return len(h.work) > 0 }
 
-// Lost must be called after the stream has ended. It drops the open calls, so that another stream
-// can use the state.
+// Lost must be called when the stream has ended. It drops open calls, so that another stream can
+// use the state.
 func (h *Hook) Lost() {
 	for _, w := range slices.Collect(maps.Values(h.work)) {
 		h.end(w)
@@ -400,14 +402,14 @@ func (h *Hook) Lost() {
 	h.out = nil
 }
 
-// Outbox returns the messages to send, in order, and removes them.
+// Outbox returns messages to send, in order, and removes them.
 func (h *Hook) Outbox() []*streamv1.HookMessage {
 	out := h.out
 	h.out = nil
 	return out
 }
 
-// send queues a message, in fragments if it is large and the engine reassembles them.
+// send queues a message. A large one is cut into fragments if the engine can reassemble them.
 func (h *Hook) send(m *streamv1.HookMessage) {
 	if !h.common.has(fragments) {
 		h.out = append(h.out, m)

@@ -11,24 +11,25 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// storedObject is an object of the hook's state. Sets share it; it is immutable except for uses.
+// storedObject is an object in the hook's state. Sets share it; only uses may change.
 type storedObject struct {
 	message *hookv1.ObservedObject
 	hash    hash
 	size    int
-	// uses is the number of entries that refer to the object. At 0 the state drops it.
+	// uses counts the entries that refer to the object. When it reaches 0, the state drops the
+	// object.
 	uses int
 }
 
-// placed is the objects of one slot, ordered by namespace and name, and their messages in the same
-// order. Both slices of a set are immutable; requests share view.
+// placed holds the objects in one slot, ordered by namespace and name, and their messages in the
+// same order. Both slices are immutable once they are in a set; requests share view.
 type placed struct {
 	objects []*storedObject
 	view    []*hookv1.ObservedObject
 }
 
-// set is an observed set on the hook's side. It is immutable. Invariant: each slot is ordered
-// without duplicates, no slot is empty, and digest covers all entries.
+// set is an observed set on the hook's side. It is immutable. Every slot is ordered and has no
+// duplicates, no slot is empty, and digest covers all entries.
 type set struct {
 	slots  map[int]placed
 	digest digest
@@ -53,7 +54,7 @@ func (h *storedObject) compare(key *streamv1.Key) int {
 	return compare(h.message.GetNamespace(), h.message.GetName(), key.GetNamespace(), key.GetName())
 }
 
-// edit is a set under construction. It shares the slots that do not change with its base.
+// edit is a set that is being built. It shares slots that do not change with its base.
 type edit struct {
 	set
 	touched map[int]bool
@@ -70,7 +71,7 @@ func edited(base *set) *edit {
 	return e
 }
 
-// own returns the lists of a slot for modification, with capacity for more.
+// own returns the lists of a slot so that they can be modified. They have capacity for more.
 func (e *edit) own(slot, more int) placed {
 	p := e.slots[slot]
 	if e.touched[slot] {
@@ -83,7 +84,7 @@ func (e *edit) own(slot, more int) placed {
 	}
 }
 
-// remove removes an entry. If the entry does not exist, the digest will differ.
+// remove removes an entry. If there is no such entry, the digests will not match.
 func (e *edit) remove(key *streamv1.Key) {
 	slot := int(key.GetSlot())
 	p := e.own(slot, 0)
@@ -94,7 +95,7 @@ func (e *edit) remove(key *streamv1.Key) {
 	e.slots[slot] = p
 }
 
-// put adds an entry, or replaces the one with the same key.
+// put adds an entry, or replaces the entry with the same key.
 func (e *edit) put(slot uint32, o *storedObject, more int) {
 	p := e.own(int(slot), more)
 	key := &streamv1.Key{Namespace: o.message.GetNamespace(), Name: o.message.GetName()}
@@ -113,7 +114,7 @@ func (e *edit) put(slot uint32, o *storedObject, more int) {
 	e.slots[int(slot)] = p
 }
 
-// done returns the set after all changes.
+// done returns the finished set.
 func (e *edit) done() *set {
 	for slot := range e.touched {
 		if p := e.slots[slot]; len(p.objects) == 0 {
@@ -125,8 +126,8 @@ func (e *edit) done() *set {
 	return &e.set
 }
 
-// trimmed returns a list without most of its unused capacity: a snapshot reserves room for all of
-// its objects in each slot.
+// trimmed returns a list without most of its unused capacity. A snapshot reserves room for all of
+// its objects in every slot.
 func trimmed[E any](list []E) []E {
 	if cap(list) <= len(list)+len(list)/8+16 {
 		return list
@@ -134,7 +135,7 @@ func trimmed[E any](list []E) []E {
 	return slices.Clone(list)
 }
 
-// apply returns the set of a call, or a Nack if the state lacks something that the call refers to.
+// apply returns the set that a call describes, or a Nack if the state lacks something.
 func (m *State) apply(base *set, call *streamv1.Call) (*set, *streamv1.Nack, error) {
 	switch {
 	case len(call.GetBase()) == 0:
@@ -163,7 +164,7 @@ func (m *State) apply(base *set, call *streamv1.Call) (*set, *streamv1.Nack, err
 	return next, nil, nil
 }
 
-// find returns the object of an upsert: from the call itself, or from the state.
+// find returns the object for an upsert: from the call itself, or from the state.
 func (m *State) find(up *streamv1.Upsert, sent map[hash]*storedObject) (*storedObject, *streamv1.Nack, error) {
 	switch content := up.GetContent().(type) {
 	case *streamv1.Upsert_Object:

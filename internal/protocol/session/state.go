@@ -8,31 +8,31 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// State is the state of a session on the hook's side: observed sets and desired lists by subject.
-// It outlives streams: the next Hook of the session gets the State of the previous one. Use
-// NewState; the zero value is not usable.
+// State is what the hook's side of a session remembers: observed sets and desired lists by subject.
+// When a stream ends, pass the State to the next [Hook] of the session. Use [NewState] to make one;
+// the zero value cannot be used.
 type State struct {
 	limit    int
-	bytes    int // distinct objects, desired lists and the driver's caches
+	bytes    int // for distinct objects, desired lists and the driver's caches
 	subjects map[string]*subjectState
 	objects  map[hash]*storedObject
 	recent   list.List // of *subjectState, most recently used first
 }
 
-// subjectState is the state of one subject.
+// subjectState is what is remembered about one subject.
 type subjectState struct {
 	name string
 	set  *set
-	list *itemList // the last answer; nil before it
-	// cache is data of the hook's driver, of cacheBytes.
+	list *itemList // last answer; nil if there was none
+	// cache belongs to the hook's driver and takes about cacheBytes.
 	cache      any
 	cacheBytes int
-	// calls is the number of open calls. They prevent eviction.
+	// calls counts open calls, which prevent eviction.
 	calls int
 	place *list.Element
 }
 
-// NewState returns an empty state of at most limit bytes; 0 means DefaultStateBytes.
+// NewState returns an empty state that is limited to this many bytes. 0 means DefaultStateBytes.
 func NewState(limit int) *State {
 	if limit == 0 {
 		limit = DefaultStateBytes
@@ -40,15 +40,14 @@ func NewState(limit int) *State {
 	return &State{limit: limit, subjects: map[string]*subjectState{}, objects: map[hash]*storedObject{}}
 }
 
-// Bytes returns the approximate memory of the state.
+// Bytes returns about how much memory the state takes.
 func (m *State) Bytes() int { return m.bytes }
 
-// Len returns the number of subjects.
+// Len returns how many subjects there are.
 func (m *State) Len() int { return len(m.subjects) }
 
-// subjectStates returns the subjects for a Welcome, most recently used first, as long as the
-// message has at most limit bytes; 0 means no limit. It drops the other subjects, and the engine
-// then drops them, too.
+// subjectStates lists subjects for a Welcome, most recently used first, as many as fit into a
+// message of limit bytes (0 means no limit). It drops the others, and so will the engine.
 func (m *State) subjectStates(welcome *streamv1.Welcome, limit uint64) []*streamv1.SubjectState {
 	out := make([]*streamv1.SubjectState, 0, len(m.subjects))
 	size := proto.Size(welcome)
@@ -68,7 +67,7 @@ func (m *State) subjectStates(welcome *streamv1.Welcome, limit uint64) []*stream
 	return out
 }
 
-// The numbers of the fields HookMessage.welcome and Welcome.subjects.
+// Field numbers of HookMessage.welcome and Welcome.subjects.
 const (
 	welcomeField  = 1
 	subjectsField = 7
@@ -82,7 +81,7 @@ func (m *State) setOf(subject string) *set {
 	return nil
 }
 
-// commit stores a set as the state of a subject.
+// commit stores a set as a subject's state.
 func (m *State) commit(name string, next *set) *subjectState {
 	r := m.subjects[name]
 	if r == nil {
@@ -98,8 +97,8 @@ func (m *State) commit(name string, next *set) *subjectState {
 	return r
 }
 
-// use changes the reference counts of the objects of a set, except of those at the ends of a slot
-// that both sets share.
+// use adds to the reference counts of objects in a set. It skips equal ends of slots that are in
+// both sets.
 func (m *State) use(s, other *set, by int) {
 	if s == nil {
 		return
@@ -127,7 +126,7 @@ func (m *State) count(o *storedObject, by int) {
 	}
 }
 
-// answered stores the list of the last answer about a subject, and the driver's cache, if the
+// answered stores the list from the last answer about a subject, and the driver's cache, if the
 // subject still exists.
 func (m *State) answered(r *subjectState, last *itemList, cache any, cacheBytes int) {
 	if m.subjects[r.name] != r {
@@ -155,8 +154,8 @@ func (m *State) clear() {
 	}
 }
 
-// evict drops the least recently used subjects until the state is within its limit, and returns
-// them. It keeps subjects with open calls.
+// evict drops subjects, least recently used first, until the state is within its limit, and returns
+// them. Subjects with open calls are kept.
 func (m *State) evict() []string {
 	var names []string
 	for at := m.recent.Back(); at != nil && m.bytes > m.limit; {
