@@ -6,7 +6,7 @@ import (
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 )
 
-// The optional features of a session. A feature is used only if both sides have it.
+// A session uses an optional feature only if both sides support it.
 const (
 	changes      = streamv1.Capability_CAPABILITY_CHANGES
 	objectHashes = streamv1.Capability_CAPABILITY_OBJECT_HASHES
@@ -14,13 +14,13 @@ const (
 	resume       = streamv1.Capability_CAPABILITY_RESUME
 )
 
-// allCapabilities are the features that both sides of this package have.
+// allCapabilities lists what this package supports on both sides.
 var allCapabilities = []streamv1.Capability{changes, objectHashes, fragments, resume}
 
-// capabilities are the features that both sides of a session have.
+// capabilities says which features both sides support.
 type capabilities []streamv1.Capability
 
-// common returns the features that both sides named. Unknown values have no effect.
+// common returns the features that both sides named. Unknown values are ignored.
 func common(ours, theirs []streamv1.Capability) capabilities {
 	return slices.DeleteFunc(slices.Clone(ours), func(c streamv1.Capability) bool { return !slices.Contains(theirs, c) })
 }

@@ -8,35 +8,35 @@ import (
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 )
 
-// change is the difference between the set that the hook holds and a new set, and that new set.
+// change holds a new set and how it differs from the set that the hook holds.
 type change[O Observed] struct {
-	// slots is the new set, except for replaced.
+	// slots holds the new set, except for replaced.
 	slots    map[uint32][]entry[O]
 	replaced []replacement[O]
 	digest   digest
 	size     int
 	removed  []*streamv1.Key
 	upserts  []*streamv1.Upsert
-	fresh    map[hash]*peerObject[O] // objects that the hook does not hold yet
-	sent     map[hash]bool           // objects in the change, by hash
+	fresh    map[hash]*peerObject[O] // objects that the hook lacks
+	sent     map[hash]bool           // hashes of objects in the change
 	naming   naming
 	err      error
 }
 
-// replacement is an entry in the place of another one of the same name.
+// replacement is an entry that takes the place of another entry with the same name.
 type replacement[O Observed] struct {
 	slot  uint32
 	place int
 	entry entry[O]
 }
 
-// naming decides which objects a change names by hash instead of sending them.
+// naming decides which objects a change refers to by hash instead of sending them.
 type naming struct {
-	hashes bool // the hook finds objects by hash
-	known  bool // also objects that the hook holds; otherwise only those of the same change
+	hashes bool // the hook can find objects by hash
+	known  bool // refer to objects that the hook holds, not only to those in this change
 }
 
-// compute returns the change from a base to the set in some slots. Without a base the change is a
+// compute returns how base changes into the set in these slots. If base is nil, the change is a
 // snapshot.
 func (b *peerState[O]) compute(base *peerSubject[O], slots []Slot[O], n naming) *change[O] {
 	c := &change[O]{
@@ -66,9 +66,9 @@ func (b *peerState[O]) compute(base *peerSubject[O], slots []Slot[O], n naming) 
 	return c
 }
 
-// slot adds the changes of one slot, and returns its new entries: the same slice if nothing
-// changed, or if only a few entries are replaced. It compares the equal ends of the lists by
-// identity only.
+// slot adds the changes in one slot and returns the new entries. It returns the old slice if no
+// entry, or only a few, changed. Equal beginnings and ends of the lists are compared by identity
+// only.
 func (b *peerState[O]) slot(c *change[O], slot uint32, before []entry[O], objects []O) []entry[O] {
 	head, tail := agreement(before, objects)
 	if head == len(before) && head == len(objects) {
@@ -118,12 +118,11 @@ func (b *peerState[O]) slot(c *change[O], slot uint32, before []entry[O], object
 	return append(after, before[len(before)-tail:]...)
 }
 
-// maxReplaced is the largest number of entries of a slot that are replaced without a copy of the
-// others.
+// maxReplaced limits how many entries of a slot are replaced without copying the others.
 const maxReplaced = 64
 
-// replace adds the changes of a slot if both lists have the same names, and differ between their
-// equal ends in a few objects only. It reports whether that is so.
+// replace adds the changes in a slot if both lists have the same names and only a few objects
+// differ between the equal ends. Otherwise it returns false.
 func (b *peerState[O]) replace(
 	c *change[O], slot uint32, before []entry[O], objects []O, head, tail int,
 ) bool {
@@ -148,8 +147,8 @@ func (b *peerState[O]) replace(
 	return true
 }
 
-// agreement returns the number of equal entries at the beginnings of two lists, and at the ends of
-// the remaining lists.
+// agreement returns how many entries are equal at the beginnings of two lists, and how many at the
+// ends of what remains.
 func agreement[O Observed](before []entry[O], objects []O) (head, tail int) {
 	shorter := min(len(before), len(objects))
 	for head < shorter && before[head].object == objects[head] {
@@ -174,13 +173,13 @@ func compareObserved[O Observed](a, b O) int {
 	return compare(a.Namespace(), a.Name(), b.Namespace(), b.Name())
 }
 
-// ordered returns the objects ordered by namespace and name, without duplicates.
+// ordered sorts objects by namespace and name, and removes duplicates.
 func ordered[O Observed](objects []O) []O {
 	out := slices.SortedStableFunc(slices.Values(objects), compareObserved[O])
 	return slices.CompactFunc(out, func(a, b O) bool { return compareObserved(a, b) == 0 })
 }
 
-// lookup returns the peer object of an object. It encodes and hashes an object only once.
+// lookup returns the peer object for an object. Each object is encoded and hashed only once.
 func (b *peerState[O]) lookup(c *change[O], o O) *peerObject[O] {
 	if k := b.objects[o]; k != nil {
 		return k
@@ -208,7 +207,7 @@ func (c *change[O]) remove(slot uint32, e entry[O]) {
 	c.removed = append(c.removed, &streamv1.Key{Slot: slot, Namespace: e.object.Namespace(), Name: e.object.Name()})
 }
 
-// put adds an object that is new in its place. Equal content is no change.
+// put adds an object that is new at its place. If the content is equal, this is no change.
 func (b *peerState[O]) put(c *change[O], slot uint32, replaced, k *peerObject[O]) {
 	if replaced == k {
 		return

@@ -7,10 +7,10 @@ import (
 	"math/bits"
 )
 
-// hashBytes is the length of hashes and digests on the wire.
+// hashBytes is how long hashes and digests are on the wire.
 const hashBytes = 16
 
-// hash identifies content: the first 16 bytes of its SHA-256.
+// hash identifies content by the first 16 bytes of its SHA-256.
 type hash [hashBytes]byte
 
 func hashOf(parts ...[]byte) hash {
@@ -25,7 +25,7 @@ func hashOf(parts ...[]byte) hash {
 	return hash(h.Sum(make([]byte, 0, sha256.Size))[:hashBytes])
 }
 
-// entryHash returns the part of an entry in the digest of an observed set.
+// entryHash returns what an entry adds to the digest of a set.
 func entryHash(slot uint32, object hash) hash {
 	var data [4 + hashBytes]byte
 	binary.LittleEndian.PutUint32(data[:], slot)
@@ -33,8 +33,8 @@ func entryHash(slot uint32, object hash) hash {
 	return hashOf(data[:])
 }
 
-// linkHash returns the part of an item in the digest of a list. It includes the previous item, so
-// the digest depends on the order.
+// linkHash returns what an item adds to the digest of a list. It includes the previous item, so the
+// digest depends on the order.
 func linkHash(before, item hash) hash {
 	var data [2 * hashBytes]byte
 	copy(data[:], before[:])
@@ -42,9 +42,9 @@ func linkHash(before, item hash) hash {
 	return hashOf(data[:])
 }
 
-// digest identifies a set or a list: the sum of its parts modulo 2^128. Parts can be subtracted, so
-// the cost of an update depends on the size of the change only. The zero value is the digest of an
-// empty set.
+// digest identifies a set or a list. It is the sum of its parts modulo 2^128. Parts can be
+// subtracted, so updating a digest costs only as much as the change. The zero value is the digest
+// of an empty set.
 type digest struct{ low, high uint64 }
 
 func (d digest) plus(h hash) digest {
@@ -59,7 +59,7 @@ func (d digest) minus(h hash) digest {
 	return digest{low, high}
 }
 
-// wire returns the digest in the format of messages.
+// wire returns the digest as messages contain it.
 func (d digest) wire() []byte {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(make([]byte, 0, hashBytes), d.low), d.high)
 }
@@ -71,7 +71,7 @@ func parseDigest(data []byte) (digest, error) {
 	return digest{binary.LittleEndian.Uint64(data[:8]), binary.LittleEndian.Uint64(data[8:])}, nil
 }
 
-// is reports whether the bytes of a message equal the digest.
+// is reports whether bytes from a message equal the digest.
 func (d digest) is(data []byte) bool {
 	got, err := parseDigest(data)
 	return err == nil && got == d

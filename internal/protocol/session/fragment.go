@@ -17,14 +17,14 @@ func split(data []byte) []*streamv1.Fragment {
 	return out
 }
 
-// fragmented returns a message of a size, or its fragments if it is large.
+// fragmented returns a message, or its fragments if it is large.
 func fragmented[M proto.Message](m M, size int, wrap func(*streamv1.Fragment) M) []M {
 	if size <= fragmentBytes {
 		return []M{m}
 	}
 	data, err := proto.Marshal(m)
 	if err != nil {
-		return []M{m} // the transport returns the same error
+		return []M{m} // the transport will return the same error
 	}
 	var out []M
 	for _, f := range split(data) {
@@ -33,8 +33,8 @@ func fragmented[M proto.Message](m M, size int, wrap func(*streamv1.Fragment) M)
 	return out
 }
 
-// assembler reassembles a message from fragments. Invariant: len(data) < total <= limit while a
-// message is incomplete, and total is 0 otherwise.
+// assembler reassembles a message from fragments. While a message is incomplete, len(data) < total
+// <= limit; otherwise total is 0.
 type assembler struct {
 	limit uint64
 	total uint64
@@ -42,8 +42,8 @@ type assembler struct {
 	data  []byte
 }
 
-// add returns the whole message with its last fragment, and nil before. It allocates memory for
-// received data only, not for the announced total.
+// add adds a fragment. It returns the whole message with the last fragment, and nil before. Memory
+// is allocated only for data that has arrived, not for the announced total.
 func (a *assembler) add(f *streamv1.Fragment) ([]byte, error) {
 	n := uint64(len(f.GetData()))
 	if a.total == 0 {

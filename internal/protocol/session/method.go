@@ -8,26 +8,26 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Slots of an observed set: the place of an object in a request.
+// A slot says where an object stands in a request.
 const (
-	// ControllerSlot is the controller's.
+	// ControllerSlot holds the controller.
 	ControllerSlot = 0
-	// ParentSlot is the parent's, or the decorated object's.
+	// ParentSlot holds the parent, or the object to decorate.
 	ParentSlot = 1
-	// InputSlot is the input's. Only map hooks have one.
+	// InputSlot holds the input. Only map hooks use it.
 	InputSlot = 2
 )
 
-// ChildSlot is the slot of a group of children or attachments.
+// ChildSlot returns the slot for a group of children or attachments.
 func ChildSlot(group int) int { return 2 + 2*group }
 
-// OutputSlot is the slot of a group of outputs of a map hook.
+// OutputSlot returns the slot for a group of outputs.
 func OutputSlot(group int) int { return 4 + 2*group }
 
-// RelatedSlot is the slot of a group of related objects.
+// RelatedSlot returns the slot for a group of related objects.
 func RelatedSlot(group int) int { return 3 + 2*group }
 
-// method is a method that a stream can carry. The zero value is an unknown one.
+// method is a method that a stream can call. The zero value means that it is unknown.
 type method struct{ *methods.Method }
 
 func findMethod(name string) method { return method{methods.Find(name)} }
@@ -65,7 +65,7 @@ func relatedGroups(f methods.Fields) []*hookv1.RelatedGroup {
 	return *f.Related
 }
 
-// checkEnvelope returns an error if a request holds objects.
+// checkEnvelope returns an error if a request contains objects.
 func (m method) checkEnvelope(request proto.Message) error {
 	fields := m.Fields(request)
 	held := false
@@ -84,8 +84,8 @@ func (m method) checkEnvelope(request proto.Message) error {
 	return nil
 }
 
-// fill adds the objects of a set to a request. An error reports objects without a place in the
-// request.
+// fill adds objects from a set to a request. It returns an error if the request has no place for an
+// object.
 func (m method) fill(request proto.Message, set *set) error {
 	fields := m.Fields(request)
 	placed := 0

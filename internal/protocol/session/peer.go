@@ -7,35 +7,35 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Observed is an object of the engine. Equal values have equal content, so sets are compared
-// without decoding their objects.
+// Observed is an object that the engine observed. Equal values must have equal content, because
+// sets are compared without decoding objects.
 type Observed interface {
 	comparable
 	Namespace() string
 	Name() string
 }
 
-// Slot is the objects of one slot, ordered by namespace and name.
+// Slot holds the objects in one slot, ordered by namespace and name.
 type Slot[O Observed] struct {
 	Slot    uint32
 	Objects []O
 }
 
-// entryBytes is the approximate memory of one entry of a set in the peer state.
+// entryBytes is about how much memory one entry takes in the peer state.
 const entryBytes = 128
 
-// peerState is the state that the engine assumes the hook holds.
+// peerState is what the engine assumes that the hook holds.
 type peerState[O Observed] struct {
 	encode   func(O) *hookv1.ObservedObject
 	limit    int
-	bytes    int // entries, distinct objects, and last answers
+	bytes    int // for entries, distinct objects, and last answers
 	subjects map[string]*peerSubject[O]
 	recent   list.List // of *peerSubject[O], most recently used first
 	objects  map[O]*peerObject[O]
 	hashes   map[hash]*peerObject[O]
 }
 
-// peerSubject is the assumed state of one subject.
+// peerSubject is what the hook is assumed to hold for one subject.
 type peerSubject[O Observed] struct {
 	name   string
 	slots  map[uint32][]entry[O]
@@ -52,8 +52,8 @@ type entry[O Observed] struct {
 	known  *peerObject[O]
 }
 
-// peerObject is an object that the hook holds. raw is set only until the engine sends it. The
-// object stays in memory, so its size counts, approximated by the size of its message.
+// peerObject is an object that the hook holds. raw is set only until the object is sent. The object
+// itself stays in memory, and its message's size is used as an estimate.
 type peerObject[O Observed] struct {
 	first O
 	hash  hash
@@ -72,7 +72,7 @@ func newPeerState[O Observed](encode func(O) *hookv1.ObservedObject, limit int) 
 	}
 }
 
-// commit stores the result of a change as the state of a subject.
+// commit stores a changed set as a subject's state.
 func (b *peerState[O]) commit(name string, c *change[O]) *peerSubject[O] {
 	s := b.subjects[name]
 	if s == nil {
@@ -99,8 +99,8 @@ func (b *peerState[O]) commit(name string, c *change[O]) *peerSubject[O] {
 	return s
 }
 
-// use changes the reference counts of the objects of some slots, except of those at the ends of a
-// slot that both maps share.
+// use adds to the reference counts of objects in these slots. It skips equal ends of slots that are
+// in both maps.
 func (b *peerState[O]) use(slots, other map[uint32][]entry[O], by int) {
 	for slot, entries := range slots {
 		for _, e := range different(entries, other[slot]) {
@@ -109,8 +109,8 @@ func (b *peerState[O]) use(slots, other map[uint32][]entry[O], by int) {
 	}
 }
 
-// different returns the elements of a list between those that it shares with another list at the
-// beginnings and at the ends. All elements that it leaves out are in the other list, too.
+// different returns the elements of a list without those that another list shares at its beginning
+// and at its end.
 func different[E comparable](list, other []E) []E {
 	if len(list) == len(other) && len(list) > 0 && &list[0] == &other[0] {
 		return nil
@@ -141,7 +141,7 @@ func (b *peerState[O]) count(k *peerObject[O], by int) {
 	}
 }
 
-// answered stores the list of the last answer about a subject, if the subject still exists.
+// answered stores the list from the last answer about a subject, if the subject still exists.
 func (b *peerState[O]) answered(s *peerSubject[O], last *itemList) {
 	if b.subjects[s.name] == s {
 		b.bytes += last.bytes() - s.list.bytes()
@@ -167,8 +167,8 @@ func (b *peerState[O]) clear() {
 	}
 }
 
-// evict drops the least recently used subjects until the state is within its limit, and returns
-// them. It keeps subjects with open calls.
+// evict drops subjects, least recently used first, until the state is within its limit, and returns
+// them. Subjects with open calls are kept.
 func (b *peerState[O]) evict() []string { return b.evictTo(b.limit) }
 
 func (b *peerState[O]) evictTo(limit int) []string {
