@@ -11,44 +11,44 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// item is one desired object of a list.
+// item is a desired object in a list.
 type item struct {
 	hash hash
-	link hash // linkHash of the previous item and this one
+	link hash // see linkHash
 	size int
 }
 
-// itemList is a desired list. It is immutable after construction, except for derived. Invariant:
-// messages are those of the items, and digest is the sum of the links.
+// itemList is a list of desired objects. Except for derived, it is immutable once it is built.
+// messages belong to the items in the same order, and digest is the sum of the links.
 type itemList struct {
 	items []item
-	// messages is the list of all responses that have this list.
+	// messages is the list in every response with these objects.
 	messages []*hookv1.DesiredObject
 	digest   digest
 	size     int
 	derived  Derived
 }
 
-// Derived is a value that a driver derives from the desired objects of a response. Consecutive
-// responses with the same objects have the same Derived, so that the driver derives the value once.
-// It is safe for concurrent use.
+// Derived stores a value that a driver derives from the desired objects in a response. Consecutive
+// responses with the same objects share a Derived, so the driver needs to compute the value only
+// once. It is safe for concurrent use.
 type Derived struct{ value atomic.Value }
 
-// Load returns the stored value; nil if there is none.
+// Load returns the stored value, or nil.
 func (d *Derived) Load() any { return d.value.Load() }
 
-// Store stores a value. All values of a Derived must have the same type.
+// Store stores a value. A Derived must always hold values of the same type.
 func (d *Derived) Store(value any) { d.value.Store(value) }
 
-// itemBytes is what an item counts besides its body against the limit of a list. A run is short on
-// the wire, whatever its length.
+// itemBytes is what an item counts towards the limit of a list in addition to its body. Without it,
+// a short run could stand for any number of items.
 const itemBytes = 100
 
-// keptBytes is what a kept item takes besides its body and itemBytes: its message (112 bytes)
-// beside the item (40), and what a driver derives from it.
+// keptBytes is what a kept item takes in addition to its body and itemBytes: 112 bytes for its
+// message, 40 for the item, and what a driver derives from it.
 const keptBytes = 100
 
-// bytes returns the approximate memory of the list.
+// bytes returns about how much memory the list takes.
 func (l *itemList) bytes() int {
 	if l == nil {
 		return 0
@@ -56,7 +56,8 @@ func (l *itemList) bytes() int {
 	return l.size + keptBytes*len(l.items)
 }
 
-// has reports whether the list has exactly these messages, in this order. A nil list has none.
+// has reports whether the list contains exactly these messages in this order. A nil list contains
+// none.
 func (l *itemList) has(messages []*hookv1.DesiredObject) bool {
 	if l == nil || len(messages) == 0 || len(l.messages) != len(messages) {
 		return false
@@ -64,14 +65,14 @@ func (l *itemList) has(messages []*hookv1.DesiredObject) bool {
 	return &l.messages[0] == &messages[0] || slices.Equal(l.messages, messages)
 }
 
-// whole returns the pieces of a list that is equal to this one, which is not empty.
+// whole returns the pieces that stand for the whole list, which must not be empty.
 func (l *itemList) whole() []*streamv1.Piece {
 	//nolint:gosec // bounded by the size of a message
 	all := &streamv1.Run{Count: uint32(len(l.items))}
 	return []*streamv1.Piece{{Content: &streamv1.Piece_Keep{Keep: all}}}
 }
 
-// isWhole reports whether pieces are those of a list that is equal to this one.
+// isWhole reports whether pieces stand for the whole list.
 func (l *itemList) isWhole(pieces []*streamv1.Piece) bool {
 	if len(pieces) != 1 || len(l.items) == 0 {
 		return false
@@ -80,7 +81,7 @@ func (l *itemList) isWhole(pieces []*streamv1.Piece) bool {
 	return all != nil && all.GetFirst() == 0 && int(all.GetCount()) == len(l.items)
 }
 
-// add appends an item, without its message. linked reports that its link is already correct.
+// add appends an item without its message. If linked is true, the item's link is already correct.
 func (l *itemList) add(i item, linked bool) {
 	if !linked {
 		var before hash
@@ -94,22 +95,22 @@ func (l *itemList) add(i item, linked bool) {
 	l.size += i.size + itemBytes
 }
 
-// keep appends a run of items of another list, without their messages.
+// keep appends a run of items from another list, without their messages.
 func (l *itemList) keep(from *itemList, first, count int) {
 	for n, i := range from.items[first : first+count] {
 		l.add(i, n > 0 || first == 0 && len(l.items) == 0)
 	}
 }
 
-// newItem is an item of a response, with hash and size. raw is nil if the response before has the
-// same message.
+// newItem is an item in a response, with hash and size. raw is nil if the last response contained
+// the same message.
 type newItem struct {
 	item
 	raw []byte
 }
 
-// difference returns the list of some messages and its pieces: runs of the previous list, which may
-// be nil, and new items. The list keeps the messages' slice.
+// difference builds a list from messages, and the pieces that describe it: runs of the previous
+// list, which may be nil, and new items. The list keeps the slice of messages.
 func difference(
 	before *itemList, items []newItem, messages []*hookv1.DesiredObject,
 ) (*itemList, []*streamv1.Piece, error) {
@@ -135,15 +136,15 @@ func difference(
 	return w.list, w.pieces, nil
 }
 
-// pieceWriter builds a list and its pieces.
+// pieceWriter builds a list together with its pieces.
 type pieceWriter struct {
 	before       *itemList
 	list         *itemList
 	pieces       []*streamv1.Piece
-	first, count int // the current run
+	first, count int // current run
 }
 
-// keep extends the current run, or starts one.
+// keep extends the current run or starts another one.
 func (w *pieceWriter) keep(first, count int) {
 	if count == 0 {
 		return
@@ -170,8 +171,8 @@ func (w *pieceWriter) flush() {
 	w.count = 0
 }
 
-// middle writes the items from head on. The previous list has others there, old, which may have
-// moved.
+// middle writes the items after head. In the previous list, other items are there (old), and some
+// of these may have moved.
 func (w *pieceWriter) middle(old []item, items []newItem, head int) error {
 	at := make(map[hash]int, len(old))
 	for n, i := range old {
@@ -197,7 +198,8 @@ func (w *pieceWriter) middle(old []item, items []newItem, head int) error {
 	return nil
 }
 
-// patch assembles a list of at most limit bytes from pieces. An error describes the invalid piece.
+// patch assembles a list from pieces. It returns an error if a piece is invalid, or if the list
+// would exceed limit bytes.
 func patch(before *itemList, d *streamv1.Desired, limit uint64) (*itemList, error) {
 	switch {
 	case len(d.GetBase()) == 0:
@@ -228,7 +230,7 @@ func countItems(d *streamv1.Desired) int {
 	return n
 }
 
-// take appends a piece, if the list then has at most limit bytes.
+// take appends a piece, unless the list would then exceed limit bytes.
 func (l *itemList) take(before *itemList, piece *streamv1.Piece, limit uint64) error {
 	switch content := piece.GetContent().(type) {
 	case *streamv1.Piece_Keep:
@@ -262,7 +264,7 @@ func (l *itemList) take(before *itemList, piece *streamv1.Piece, limit uint64) e
 	}
 }
 
-// errLarge is the error of a list that exceeds the limit of a message.
+// errLarge is returned for a list that exceeds the limit of a message.
 var errLarge = errors.New("the list of desired objects is too large")
 
 // room returns an error if the list would exceed its limit with more items.
