@@ -107,6 +107,9 @@ type Config struct {
 	// spans, metrics and the recovery from panics to each hook. Without Openers the engine can run
 	// controllers in Go only.
 	Openers hook.Openers
+	// Version is the version of the program, which the transports of Openers tell hooks. It may be
+	// empty.
+	Version string
 	// Controllers are the controllers in Go.
 	Controllers []controller.Declared
 	// ControllersOnly runs Controllers and no declared controllers. The CRDs of declared controllers
@@ -310,7 +313,8 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 		Openers: middleware.Openers(c.Openers, middleware.Config{
 			Tracer: shared.Tracer, Metrics: middleware.NewMetrics(registry), Memory: c.Budget.Share(budget.Decoding),
 		}),
-		Writer: writer, Status: report.NewStatus(writer),
+		Version: c.Version,
+		Writer:  writer, Status: report.NewStatus(writer),
 		Recorder: metrics.NewRecorder(metrics.NewSyncs(registry, circuits), c.LastSyncs, shared.Clock.Now),
 		Observer: c.Observer, Gate: shared.Gate, Tracer: shared.Tracer, Clock: shared.Clock,
 		Workers: c.Workers, Waits: waits,

@@ -54,7 +54,8 @@ func openLetter(config hook.Config) (*hook.Opened, error) {
 			case "nothing":
 				return nil, nil
 			}
-			child := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q}}`, q.Parent.Name())
+			child := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"engine":%q}}`,
+				q.Parent.Name(), config.Engine)
 			if _, err := config.Reserve(ctx, int64(len(child))); err != nil {
 				return nil, err
 			}
@@ -84,7 +85,7 @@ func start(t *testing.T) (dynamic.Interface, *prometheus.Registry) {
 	t.Cleanup(cluster.Close)
 	registry := prometheus.NewRegistry()
 	e, err := engine.New(t.Context(), engine.Config{
-		Rest: cluster.Config(), Openers: hook.Openers{"letter": openLetter}, Workers: 1, Registry: registry,
+		Rest: cluster.Config(), Openers: hook.Openers{"letter": openLetter}, Version: "v1.2.3", Workers: 1, Registry: registry,
 		Tracer: noop.NewTracerProvider().Tracer(""), Sampled: func(trace.TraceID) bool { return false },
 		FieldManager: "metacontroller", DiscoveryInterval: time.Minute, StaleAfter: engine.DefaultStaleAfter,
 		CustomizeMaxAge: engine.DefaultCustomizeMaxAge, EventsQPS: 1, EventsBurst: 25,
@@ -152,8 +153,15 @@ func TestTransport(t *testing.T) {
 		}
 	}
 	eventually(t, "the good parent has its child", func(ctx context.Context) error {
-		_, err := client.Resource(configMaps).Namespace("default").Get(ctx, "good", metav1.GetOptions{})
-		return err
+		child, err := client.Resource(configMaps).Namespace("default").Get(ctx, "good", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		told, _, err := unstructured.NestedString(child.Object, "data", "engine")
+		if told != "v1.2.3" {
+			return fmt.Errorf("the transport learned the version %q, want v1.2.3 (%v)", told, err)
+		}
+		return nil
 	})
 	want := map[string]bool{"200": true, "HookFailed": true, "InvalidHookAnswer": true}
 	eventually(t, "each result is counted", func(context.Context) error {

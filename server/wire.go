@@ -57,6 +57,7 @@ func (p *process) wire(ctx context.Context) (runner, error) {
 	config := engine.Config{
 		Rest: p.rest, ClientQPS: p.ClientQPS, ClientBurst: p.ClientBurst,
 		Openers:     p.recorder.Openers(p.transports(a.gateway, streams)),
+		Version:     p.Version,
 		Controllers: p.Controllers, ControllersOnly: p.ControllersOnly, Scheme: p.Scheme,
 		Workers: p.Workers, SlowHookWaits: p.SlowHookWaits, DeletionLimit: p.DeletionLimit,
 		RewriteLimit: p.RewriteLimit, RewritePause: p.RewritePause, TargetSelector: selector,

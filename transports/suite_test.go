@@ -2,11 +2,15 @@ package transports_test
 
 import (
 	"context"
-	"encoding/gob"
 	"encoding/json"
+	"fmt"
 	"net"
 	"testing"
 
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	"github.com/hookloop/hookloop/transports/codec"
 	"github.com/hookloop/hookloop/transports/transporttest"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/propagation"
@@ -34,6 +38,28 @@ func TestTheExamplePassesTheSuite(t *testing.T) {
 	})
 }
 
+// TestTheExampleTellsTheVersion sends the version of the engine with each question.
+func TestTheExampleTellsTheVersion(t *testing.T) {
+	told := make(chan string, 1)
+	sync := func(_ context.Context, body []byte) (any, error) {
+		var request compositev1.SyncRequest
+		err := proto.Unmarshal(body, &request)
+		told <- request.GetMeta().GetEngineVersion()
+		return &compositev1.SyncResponse{}, err
+	}
+	address := listen(t, methods{codec.Method(hook.Composite, hook.Sync): sync})
+	opened, err := Open(hook.Config{Op: hook.Sync, Engine: "v1.2.3", Field: field(t, address, "")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := opened.Hook.Ask(t.Context(), question(t)); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-told; got != "v1.2.3" {
+		t.Errorf("the hook learned the version %q, want v1.2.3", got)
+	}
+}
+
 func field(t *testing.T, address, timeout string) json.RawMessage {
 	t.Helper()
 	text, err := json.Marshal(map[string]string{"address": address, "timeout": timeout})
@@ -59,27 +85,33 @@ func (m methods) RegisterService(d *grpc.ServiceDesc, implementation any) {
 // serve serves a hook until the test ends, and returns the field that opens it.
 func serve(t *testing.T, timeout string, behave transporttest.Behavior) json.RawMessage {
 	t.Helper()
+	served := methods{}
+	transporttest.Register(served, behave)
+	return field(t, listen(t, served), timeout)
+}
+
+// listen serves the methods of a hook until the test ends, and returns its address.
+func listen(t *testing.T, served methods) string {
+	t.Helper()
 	listener := transporttest.Listen(t)
 	t.Cleanup(func() { listener.Close() })
-	hook := methods{}
-	transporttest.Register(hook, behave)
 	go func() {
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			go reply(conn, hook)
+			go reply(conn, served)
 		}
 	}()
-	return field(t, listener.Addr().String(), timeout)
+	return listener.Addr().String()
 }
 
 // reply answers the question of one connection. The call ends when the caller closes it.
-func reply(conn net.Conn, hook methods) {
+func reply(conn net.Conn, served methods) {
 	defer conn.Close()
 	var question, answer frame
-	if gob.NewDecoder(conn).Decode(&question) != nil {
+	if json.NewDecoder(conn).Decode(&question) != nil {
 		return
 	}
 	carrier := propagation.MapCarrier(question.Trace)
@@ -89,11 +121,28 @@ func reply(conn net.Conn, hook methods) {
 		_, _ = conn.Read(make([]byte, 1)) // returns when the connection is closed
 		cancel()
 	}()
-	result, err := hook[question.Method](ctx, question.Body)
+	result, err := served[question.Method](ctx, question.Body)
 	if err != nil {
 		answer.Status, _ = proto.Marshal(status.Convert(err).Proto())
 	} else {
 		answer.Body, _ = proto.Marshal(result.(proto.Message))
 	}
-	_ = gob.NewEncoder(conn).Encode(answer) // a caller that has gone gets no answer
+	_ = json.NewEncoder(conn).Encode(answer) // a caller that has gone gets no answer
+}
+
+// question asks for a parent without children.
+func question(t *testing.T) *hook.Question {
+	t.Helper()
+	decode := func(kind, name string) *object.Object {
+		o, err := object.Decode(fmt.Appendf(nil, `{"apiVersion":"demo/v1","kind":%q,"metadata":{"name":%q}}`, kind, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	parent := decode("Web", "a")
+	return &hook.Question{
+		Kind: hook.Composite, Op: hook.Sync, Key: hook.ParentKey(parent.Ref()), Parent: parent,
+		Controller: decode("CompositeController", "web"),
+	}
 }

@@ -2,7 +2,6 @@ package transports_test
 
 import (
 	"context"
-	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,7 +19,7 @@ import (
 )
 
 // A frame is a question or an answer of the transport of this example: one TCP connection for each
-// question, with one frame in each direction.
+// question, with one frame in each direction. It is sent as JSON.
 type frame struct {
 	Method string
 	Trace  map[string]string
@@ -63,7 +62,7 @@ func Open(config hook.Config) (*hook.Opened, error) {
 func (c *client) Ask(caller context.Context, q *hook.Question) (*hook.Answer, error) {
 	ctx, cancel := context.WithTimeout(caller, c.timeout)
 	defer cancel()
-	call := codec.New(q, codec.Meta("example", ""))
+	call := codec.New(q, codec.Meta(c.config.Engine, ""))
 	body, err := proto.Marshal(call.Request)
 	if err != nil {
 		return nil, err
@@ -123,9 +122,9 @@ func (c *client) exchange(ctx context.Context, question frame) (answer frame, er
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	if err := gob.NewEncoder(conn).Encode(question); err != nil {
+	if err := json.NewEncoder(conn).Encode(question); err != nil {
 		return answer, err
 	}
-	err = gob.NewDecoder(conn).Decode(&answer)
+	err = json.NewDecoder(conn).Decode(&answer)
 	return answer, err
 }

@@ -181,6 +181,9 @@ type Config struct {
 	Kind ControllerKind
 	// Version is the hook's version, "v1" or "v2".
 	Version string
+	// Engine is the version of the engine. A transport should tell hooks, for example with codec.Meta.
+	// It may be empty.
+	Engine string
 	// Field is the JSON with which the controller configures the transport: spec.hooks.sync.webhook
 	// for the transport "webhook", and spec.hooks.sync.transport.config for one that the program
 	// adds. If the hook has a fallback, it is an object with the field of each transport by its name.

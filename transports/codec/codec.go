@@ -1,7 +1,7 @@
 // Package codec converts questions to messages of the gRPC contract, and answers and failures back. A
 // transport that carries these messages needs nothing else:
 //
-//	call := codec.New(question, codec.Meta(version, ""))
+//	call := codec.New(question, codec.Meta(config.Engine, ""))
 //	body, err := proto.Marshal(call.Request)
 //	...
 //	answer, status := send(ctx, codec.Method(question.Kind, question.Op), body)

@@ -117,6 +117,7 @@ func (s *Supervisor) open(
 		ControllerUID:   c.object.UID(),
 		Op:              op,
 		Version:         string(declared.Version),
+		Engine:          s.Version,
 		Field:           field,
 		EndpointConfigs: endpoints,
 		Lookup:          s.Lookup,

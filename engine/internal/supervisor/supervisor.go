@@ -42,10 +42,12 @@ type Config struct {
 	Cache     *cache.Cache
 	Discovery *discovery.Discovery
 	Openers   hook.Openers
-	Writer    *act.Writer
-	Status    *report.Status
-	Events    *report.Events
-	Recorder  pipeline.Recorder
+	// Version is the version of the program, for hooks; it may be empty.
+	Version  string
+	Writer   *act.Writer
+	Status   *report.Status
+	Events   *report.Events
+	Recorder pipeline.Recorder
 	// Observer may be nil.
 	Observer Observer
 	Tracer   trace.Tracer
