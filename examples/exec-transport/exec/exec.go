@@ -247,7 +247,7 @@ func (c *client) askRunner(
 	reserve func(bytes int64) error,
 ) (*hook.Answer, error) {
 	id := c.lastID.Add(1)
-	line, err := encode(ctx, id, q)
+	line, err := encode(ctx, id, c.opened.Engine, q)
 	if err != nil {
 		return nil, err
 	}

@@ -62,6 +62,17 @@ func pid(t *testing.T, h hook.Hook) int {
 	return status.Pid
 }
 
+func TestTellsTheVersionOfTheEngine(t *testing.T) {
+	h := open(t, folder(t), Config{Program: "answers"}, hook.Config{Engine: "v1.2.3"})
+	answer, err := h.Ask(t.Context(), question(t, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(answer.Status), `"engine":"v1.2.3"`) {
+		t.Errorf("the program answered with the status %s, want the engine's version in it", answer.Status)
+	}
+}
+
 func TestKeepsTheProgramRunning(t *testing.T) {
 	h := open(t, folder(t), Config{Program: "answers"}, hook.Config{})
 	if first, second := pid(t, h), pid(t, h); first != second {

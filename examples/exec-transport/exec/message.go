@@ -24,6 +24,8 @@ type Question struct {
 	Operation hook.Op `json:"operation"`
 	// TimeoutSeconds is how much time is left for the answer.
 	TimeoutSeconds float64 `json:"timeoutSeconds"`
+	// Engine is the version of the engine.
+	Engine string `json:"engine,omitempty"`
 	// Trace holds the trace context, in the fields that the propagator of OpenTelemetry sets:
 	// traceparent (W3C), by default.
 	Trace map[string]string `json:"trace,omitempty"`
@@ -54,9 +56,16 @@ type Failure struct {
 }
 
 // encode returns the line of a question.
-func encode(ctx context.Context, id uint64, q *hook.Question) ([]byte, error) {
+func encode(ctx context.Context, id uint64, engine string, q *hook.Question) ([]byte, error) {
 	request := webhook.Encode(q, "v2")
-	envelope := Question{ID: id, Kind: q.Kind, Operation: q.Op, Trace: map[string]string{}, Request: []byte("0")}
+	envelope := Question{
+		ID:        id,
+		Kind:      q.Kind,
+		Operation: q.Op,
+		Engine:    engine,
+		Trace:     map[string]string{},
+		Request:   []byte("0"),
+	}
 	otel.GetTextMapPropagator().Inject(ctx, propagation.MapCarrier(envelope.Trace))
 	if deadline, ok := ctx.Deadline(); ok {
 		envelope.TimeoutSeconds = time.Until(deadline).Seconds()

@@ -55,10 +55,10 @@ func printStatus(question Question, status any) {
 	fmt.Printf("%s\n", text)
 }
 
-// answers gives its process id and environment.
+// answers gives its process id and environment, and the version of the engine that it learned.
 func answers(string) {
 	eachQuestion(func(q Question) {
-		printStatus(q, map[string]any{"pid": os.Getpid(), "env": len(os.Environ())})
+		printStatus(q, map[string]any{"pid": os.Getpid(), "env": len(os.Environ()), "engine": q.Engine})
 	})
 }
 
