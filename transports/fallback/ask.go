@@ -199,6 +199,10 @@ func (p *pair) call(ctx context.Context, s side, q *hook.Question) (*hook.Answer
 		}
 		return nil, err
 	}
+	if answer == nil {
+		return nil, &hook.Error{Kind: hook.Invalid, Hook: string(p.op) + " " + s.Address,
+			Err: errors.New("the transport returned neither an answer nor an error, expected one of them")}
+	}
 	p.metrics.answered(p, s.name)
 	marked := *answer
 	marked.AnsweredBy = strings.TrimSpace(s.name + " " + answer.AnsweredBy)

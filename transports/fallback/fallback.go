@@ -109,6 +109,9 @@ func (s Side) open(settings hook.Config) (*hook.Opened, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", cmp.Or(s.Field, s.Name), err)
 	}
+	if opened == nil || opened.Hook == nil {
+		return nil, fmt.Errorf("%s: the transport opened no hook, expected one or an error", cmp.Or(s.Field, s.Name))
+	}
 	return opened, nil
 }
 

@@ -58,8 +58,8 @@ func (g *Gateway) Openers(openers hook.Openers) hook.Openers {
 	for field, open := range openers {
 		wrapped[field] = func(s hook.Config) (*hook.Opened, error) {
 			opened, err := open(s)
-			if err != nil {
-				return nil, err
+			if err != nil || opened == nil || opened.Hook == nil {
+				return opened, err // what a transport must not return is reported by its caller
 			}
 			return g.track(s, opened), nil
 		}

@@ -1,10 +1,12 @@
 package gateway
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
@@ -137,4 +139,55 @@ func TestInterceptIsObserved(t *testing.T) {
 			t.Errorf("the controller that is started anew hears %q", got)
 		}
 	})
+}
+
+// TestInterceptOfATransport takes one parent from a hook with a transport that a program adds. When
+// the intercept is lost while it works on a question, the transport answers, and it has the time that
+// its caller gives and not the rest of the intercept's timeout.
+func TestInterceptOfATransport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestGateway(t)
+		const timeout = 4 * time.Second
+		var left time.Duration
+		letter := func(hook.Config) (*hook.Opened, error) {
+			return &hook.Opened{Address: "letter:home", Timeout: timeout, Hook: hook.Func(
+				func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+					deadline, _ := ctx.Deadline()
+					left = time.Until(deadline)
+					return answering("letter").Ask(ctx, q)
+				})}, nil
+		}
+		triggers := make(chan hook.Trigger, 10)
+		opened, err := h.Openers(hook.Openers{"letter": letter})["letter"](settingsOf("web", triggers))
+		if err != nil {
+			t.Fatal(err)
+		}
+		laptop := h.attach("laptop", intercepting("blue"))
+		for parent, want := range map[string]string{"blue": `"laptop"`, "red": `"letter"`} {
+			if got := h.answerOf(opened, parent); got != want {
+				t.Errorf("%s is answered by %s, want %s", parent, got, want)
+			}
+		}
+		laptop.silent = true
+		time.AfterFunc(timeout-time.Millisecond, laptop.leave)
+		limited := hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+			ctx, cancel := context.WithTimeout(ctx, 2*timeout) // as the engine does
+			defer cancel()
+			return opened.Ask(ctx, q)
+		})
+		if got := h.answerOf(limited, "blue"); got != `"letter"` || left < timeout {
+			t.Errorf("after the intercept was lost: got %s, with %s left; want the transport with %s", got, left, timeout)
+		}
+		laptop.end()
+	})
+}
+
+// TestATransportOpensNothing leaves the report about a transport that returns nothing to the caller.
+func TestATransportOpensNothing(t *testing.T) {
+	h := newTestGateway(t)
+	nothing := func(hook.Config) (*hook.Opened, error) { return nil, nil }
+	opened, err := h.Openers(hook.Openers{"letter": nothing})["letter"](settingsOf("web", nil))
+	if opened != nil || err != nil {
+		t.Errorf("got %v and %v, want what the transport returned", opened, err)
+	}
 }

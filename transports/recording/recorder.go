@@ -75,8 +75,8 @@ func (r *Recorder) Openers(openers hook.Openers) hook.Openers {
 	for transport, open := range openers {
 		wrapped[transport] = func(s hook.Config) (*hook.Opened, error) {
 			opened, err := open(s)
-			if err != nil {
-				return nil, err
+			if err != nil || opened == nil || opened.Hook == nil {
+				return opened, err // what a transport must not return is reported by its caller
 			}
 			recorded := *opened
 			recorded.Hook = r.wrap(opened.Hook, Hook{Transport: transport, Address: opened.Address, Version: s.Version})

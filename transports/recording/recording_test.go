@@ -349,6 +349,54 @@ func TestRecorder(t *testing.T) {
 	}
 }
 
+// TestRecordsATransport records what is asked over a transport that a program adds.
+func TestRecordsATransport(t *testing.T) {
+	dir := t.TempDir()
+	m := &meter{}
+	r, err := Open(Config{Dir: dir, PerParent: 3, MaxBytes: DefaultMaxBytes, Meter: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	openers := r.Openers(hook.Openers{
+		"letter": func(hook.Config) (*hook.Opened, error) {
+			return &hook.Opened{Address: "letter:home", Hook: hook.Func(
+				func(context.Context, *hook.Question) (*hook.Answer, error) { return answer(), nil })}, nil
+		},
+		"nothing": func(hook.Config) (*hook.Opened, error) { return nil, nil },
+	})
+	if opened, err := openers["nothing"](hook.Config{}); opened != nil || err != nil {
+		t.Errorf("a transport that opens nothing: got %v and %v, want what it returned", opened, err)
+	}
+	opened, err := openers["letter"](hook.Config{Version: "v2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := opened.Ask(t.Context(), question(t)); err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	r.Run(ended)
+	all := files(t, dir)
+	if len(all) != 1 {
+		t.Fatalf("got the recordings %v, want one", all)
+	}
+	read, err := Read(all[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (Hook{Transport: "letter", Address: "letter:home", Version: "v2"}); read.Hook != want {
+		t.Errorf("the recording has the hook %+v, want %+v", read.Hook, want)
+	}
+	asked, err := read.Ask()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := question(t).Parent.Ref(); asked.Parent.Ref() != want {
+		t.Errorf("the recording asks about %v, want %v", asked.Parent.Ref(), want)
+	}
+}
+
 // TestNoRoom drops questions, and asks the hook nevertheless.
 func TestNoRoom(t *testing.T) {
 	dir := t.TempDir()
