@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	// extraTime is how much longer than its own timeout a transport may take at most, before the
-	// context of the question ends. A transport that asks two hooks, one after the other, needs it.
+	// extraTime limits the time that a question has beyond its timeout. See guard.limit.
 	extraTime = 5 * time.Second
 	// patience is how long the guard waits for a transport after the context of its question has
 	// ended.
@@ -36,7 +35,12 @@ type guard struct {
 	// name is the name of the hook in messages: its operation and address.
 	name    string
 	timeout time.Duration
-	// limit is the time after which the context of a question ends.
+	// limit is the time after which the context of a question ends. If the transport states a timeout,
+	// it should end the question at that time itself, and limit is later: timeout + min(timeout,
+	// extraTime). The time between lets a second hook answer when the first was lost, for example the
+	// controller's own hook after an intercept. Even if the first hook was lost at the last moment,
+	// the second one has its whole timeout if that is at most extraTime, and otherwise extraTime. If
+	// the transport states no timeout, limit is hook.DefaultTimeout.
 	limit time.Duration
 	// stuck counts the calls that were given up and have not returned.
 	stuck atomic.Int64
@@ -152,6 +156,9 @@ func (g *guard) checkError(ctx context.Context, err error) error {
 		return g.complete(err, failure)
 	case errors.Is(err, context.DeadlineExceeded):
 		return g.fault(hook.TimedOut, fmt.Errorf("no answer within %s", g.timeout))
+	case errors.Is(err, context.Canceled):
+		return g.fault(hook.Failed, fmt.Errorf(
+			"the transport cancelled the question, which its caller still waits for: %w", oneLine{err}))
 	default:
 		return g.fault(hook.Failed, oneLine{err})
 	}

@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -37,9 +38,12 @@ func TestABadTransportGetsAnErrorOfThePort(t *testing.T) {
 		"a deadline of its own": {
 			nil, context.DeadlineExceeded, hook.Error{Kind: hook.TimedOut}, "no answer within 10s",
 		},
-		"a cancellation of its own": {nil, context.Canceled, hook.Error{Kind: hook.Failed}, "context canceled"},
-		"an error without a kind":   {nil, &hook.Error{Err: cause}, hook.Error{Kind: hook.Failed}, "boom"},
-		"an unknown kind":           {nil, &hook.Error{Kind: "Odd", Err: cause}, hook.Error{Kind: hook.Failed}, "boom"},
+		"a cancellation of its own": {
+			nil, fmt.Errorf("read: %w", context.Canceled), hook.Error{Kind: hook.Failed},
+			"the transport cancelled the question, which its caller still waits for: read: context canceled",
+		},
+		"an error without a kind": {nil, &hook.Error{Err: cause}, hook.Error{Kind: hook.Failed}, "boom"},
+		"an unknown kind":         {nil, &hook.Error{Kind: "Odd", Err: cause}, hook.Error{Kind: hook.Failed}, "boom"},
 		"an error without a cause": {
 			nil, &hook.Error{Kind: hook.Rejected}, hook.Error{Kind: hook.Rejected}, "gave no cause",
 		},
@@ -122,6 +126,35 @@ func TestTheContextOfAQuestionEnds(t *testing.T) {
 				}
 				if took := time.Since(begun); took != c.want {
 					t.Errorf("it took %s, want %s", took, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestTheTimeOfASecondHook loses a first hook just before its timeout ends, and looks at the time
+// that is left to a second one.
+func TestTheTimeOfASecondHook(t *testing.T) {
+	for timeout, want := range map[time.Duration]time.Duration{
+		time.Second:      time.Second,
+		extraTime:        extraTime,
+		10 * time.Second: extraTime,
+		time.Minute:      extraTime,
+	} {
+		t.Run(timeout.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var left time.Duration
+				h := open(t, Config{}, opener(timeout, func(ctx context.Context, _ *hook.Question) (*hook.Answer, error) {
+					time.Sleep(timeout) // in the bubble's time: the first hook
+					deadline, _ := ctx.Deadline()
+					left = time.Until(deadline)
+					return &hook.Answer{}, nil
+				}))
+				if _, err := h.Ask(t.Context(), &hook.Question{Op: hook.Sync}); err != nil {
+					t.Fatal(err)
+				}
+				if left != want {
+					t.Errorf("the second hook has %s left, want %s", left, want)
 				}
 			})
 		})
