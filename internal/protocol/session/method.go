@@ -32,29 +32,36 @@ type method struct{ *methods.Method }
 
 func findMethod(name string) method { return method{methods.Find(name)} }
 
-// singles returns the fields with one object, by slot.
-func singles(f methods.Fields) map[int]**hookv1.ObservedObject {
-	all := map[int]**hookv1.ObservedObject{ControllerSlot: f.Controller, ParentSlot: f.Parent}
-	if f.Input != nil {
-		all[InputSlot] = f.Input
-	}
-	return all
+// single is a field of a request with one object. The pointer is nil if the request does not have
+// the field.
+type single struct {
+	slot int
+	at   **hookv1.ObservedObject
 }
 
-// groups returns the groups of children or outputs, by slot.
-func (m method) groups(f methods.Fields) map[int]*hookv1.ObjectGroup {
+// singles returns the fields with one object.
+func singles(f methods.Fields) [3]single {
+	return [...]single{
+		{ControllerSlot, f.Controller},
+		{ParentSlot, f.Parent},
+		{InputSlot, f.Input},
+	}
+}
+
+// groups returns the groups of children or outputs.
+func groups(f methods.Fields) []*hookv1.ObjectGroup {
 	if f.Children == nil {
 		return nil
 	}
-	slot := ChildSlot
+	return *f.Children
+}
+
+// groupSlot returns the slot of a group of children or outputs.
+func (m method) groupSlot(n int) int {
 	if m.Outputs() {
-		slot = OutputSlot
+		return OutputSlot(n)
 	}
-	all := make(map[int]*hookv1.ObjectGroup, len(*f.Children))
-	for n, g := range *f.Children {
-		all[slot(n)] = g
-	}
-	return all
+	return ChildSlot(n)
 }
 
 // relatedGroups returns the groups of related objects.
@@ -69,10 +76,10 @@ func relatedGroups(f methods.Fields) []*hookv1.RelatedGroup {
 func (m method) checkEnvelope(request proto.Message) error {
 	fields := m.Fields(request)
 	held := false
-	for _, at := range singles(fields) {
-		held = held || *at != nil
+	for _, s := range singles(fields) {
+		held = held || s.at != nil && *s.at != nil
 	}
-	for _, g := range m.groups(fields) {
+	for _, g := range groups(fields) {
 		held = held || len(g.GetObjects()) > 0
 	}
 	for _, g := range relatedGroups(fields) {
@@ -89,14 +96,17 @@ func (m method) checkEnvelope(request proto.Message) error {
 func (m method) fill(request proto.Message, set *set) error {
 	fields := m.Fields(request)
 	placed := 0
-	for slot, at := range singles(fields) {
-		if objects := set.view(slot); len(objects) == 1 {
-			*at = objects[0]
+	for _, s := range singles(fields) {
+		if s.at == nil {
+			continue
+		}
+		if objects := set.view(s.slot); len(objects) == 1 {
+			*s.at = objects[0]
 			placed++
 		}
 	}
-	for slot, g := range m.groups(fields) {
-		g.Objects = set.view(slot)
+	for n, g := range groups(fields) {
+		g.Objects = set.view(m.groupSlot(n))
 		placed += len(g.Objects)
 	}
 	for n, g := range relatedGroups(fields) {
