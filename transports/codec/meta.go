@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
@@ -24,11 +25,16 @@ func Meta(build, hook string) *hookv1.RequestMeta {
 // StreamMeta returns the meta of a new request on a stream. Its Hello has the engine's version and
 // features already.
 func StreamMeta(hook string) *hookv1.RequestMeta {
+	return &hookv1.RequestMeta{RequestId: newID(), Hook: hook}
+}
+
+// newID returns the ID of a new request: 16 hexadecimal digits.
+func newID() string {
 	var id [8]byte
-	for i, n := 0, rand.Uint64(); i < len(id); i++ { //nolint:gosec // an ID for logs is no secret
-		id[i] = byte(n >> (8 * i)) //nolint:gosec // the lowest byte
-	}
-	return &hookv1.RequestMeta{RequestId: hex.EncodeToString(id[:]), Hook: hook}
+	binary.BigEndian.PutUint64(id[:], rand.Uint64()) //nolint:gosec // an ID for logs is no secret
+	var digits [16]byte
+	hex.Encode(digits[:], id[:])
+	return string(digits[:])
 }
 
 // checkMeta returns an error if a response uses a feature that this engine does not honour.

@@ -240,7 +240,9 @@ func (h Hook) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 	defer cancel()
 	deadline, _ := ctx.Deadline()
 	meta := codec.StreamMeta(h.Hook)
-	trace.SpanFromContext(ctx).SetAttributes(attribute.String("hookloop.hook.request_id", meta.GetRequestId()))
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.SetAttributes(attribute.String("hookloop.hook.request_id", meta.GetRequestId()))
+	}
 	call := question(q, meta)
 	call.TraceContext = traceContext(ctx)
 	call.Remaining = func() time.Duration { return time.Until(deadline) }
