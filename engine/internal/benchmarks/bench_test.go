@@ -233,7 +233,7 @@ var noopSyncs = []struct {
 }{
 	{"inproc", openFunction, 59},
 	{"webhook", openWebhook, 166},
-	{"unary", func(b testing.TB) *hook.Opened { return openGRPC(b, "Unary", answer()) }, 450},
+	{"unary", func(b testing.TB) *hook.Opened { return openGRPC(b, "Unary", answer()) }, 463},
 	{"stream", func(b testing.TB) *hook.Opened { return openGRPC(b, "Stream", answer()) }, 227},
 }
 
