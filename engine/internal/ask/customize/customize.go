@@ -148,7 +148,10 @@ func (c *Customizer) Wrap(next *hook.Opened) *hook.Opened {
 		}
 		return answer, err
 	}
-	return &hook.Opened{Hook: hook.Func(ask), Address: next.Address, Forget: next.Forget}
+	wrapped := *next
+	wrapped.Hook = hook.Func(ask)
+	wrapped.Close = nil
+	return &wrapped
 }
 
 // errTurns is the fault of several peers that answer in turn: each may select other related

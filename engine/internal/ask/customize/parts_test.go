@@ -12,6 +12,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/internal/mentions"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/wraptest"
 )
 
 // partOf returns the question about a part of a parent.
@@ -192,5 +193,14 @@ func TestRefreshOfParts(t *testing.T) {
 		if w.asked != step.want {
 			t.Errorf("%s: the hook was asked %d times, want %d", step.name, w.asked, step.want)
 		}
+	}
+}
+
+func TestAHookWithRelatedObjectsHasEveryField(t *testing.T) {
+	w := &Customizer{}
+	// The caller closes the hook itself.
+	missing := wraptest.Missing(w.Wrap(wraptest.Full()))
+	if !slices.Equal(missing, []string{"Close"}) {
+		t.Errorf("the wrapped hook does not have %q, expected all fields but Close", missing)
 	}
 }

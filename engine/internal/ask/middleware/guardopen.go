@@ -122,3 +122,15 @@ func guardForget(forget func(types.UID, string), transport string) func(types.UI
 		forget(parent, part)
 	}
 }
+
+// guardProbe returns a function that calls Opened.Probe, and nil if there is none. A panic is an
+// error.
+func guardProbe(probe func(context.Context) error, transport string) func(context.Context) error {
+	if probe == nil {
+		return nil
+	}
+	return func(ctx context.Context) (err error) {
+		defer panics.Recover(ctx, &err, "panic in a transport that probes a hook", "transport", transport)
+		return probe(ctx)
+	}
+}

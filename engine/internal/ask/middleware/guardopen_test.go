@@ -76,7 +76,7 @@ func TestAnOpenerThatNeverReturns(t *testing.T) {
 	})
 }
 
-// TestABadClose has a Close and a Forget that panic, and a Close that never returns.
+// TestABadClose has a Close, a Forget and a Probe that panic, and a Close that never returns.
 func TestABadClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		let := make(chan struct{})
@@ -84,10 +84,16 @@ func TestABadClose(t *testing.T) {
 		closing := func(f func() error) error {
 			opened := open(t, Config{}, func(hook.Config) (*hook.Opened, error) {
 				return &hook.Opened{
-					Hook: never, Close: f, Forget: func(types.UID, string) { panic("boom") },
+					Hook:   never,
+					Close:  f,
+					Forget: func(types.UID, string) { panic("boom") },
+					Probe:  func(context.Context) error { panic("boom") },
 				}, nil
 			})
 			opened.Forget("uid", "")
+			if err := opened.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "boom") {
+				t.Errorf("a probe that panics: got %v", err)
+			}
 			return opened.Close()
 		}
 		if err := closing(func() error { panic("boom") }); err == nil || !strings.Contains(err.Error(), "boom") {

@@ -35,13 +35,12 @@ func Openers(openers hook.Openers, s Config) hook.Openers {
 			if err != nil {
 				return nil, err
 			}
-			return &hook.Opened{
-				Hook:    s.wrap(opened, name, config),
-				Address: opened.Address,
-				Timeout: opened.Timeout,
-				Forget:  guardForget(opened.Forget, name),
-				Close:   guardClose(opened.Close, name),
-			}, nil
+			wrapped := *opened
+			wrapped.Hook = s.wrap(opened, name, config)
+			wrapped.Forget = guardForget(opened.Forget, name)
+			wrapped.Close = guardClose(opened.Close, name)
+			wrapped.Probe = guardProbe(opened.Probe, name)
+			return &wrapped, nil
 		}
 	}
 	return wrapped

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/internal/panics"
+	"github.com/hookloop/hookloop/internal/wraptest"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.opentelemetry.io/otel/attribute"
@@ -172,5 +173,12 @@ func TestAnErrorOfTheOpenerIsPassedOn(t *testing.T) {
 		Config{})
 	if opened, err := openers["webhook"](hook.Config{}); opened != nil || !errors.Is(err, broken) {
 		t.Errorf("got %v, %v, want %v", opened, err, broken)
+	}
+}
+
+func TestTheWrappersPassOnEveryField(t *testing.T) {
+	opened := open(t, Config{}, func(hook.Config) (*hook.Opened, error) { return wraptest.Full(), nil })
+	if missing := wraptest.Missing(opened); len(missing) > 0 || opened.Named != "shop" {
+		t.Errorf("the wrapped hook does not have %q, and has the name %q", missing, opened.Named)
 	}
 }
