@@ -1,12 +1,13 @@
-// Package auth authenticates and authorizes the callers of the gateway. It accepts ServiceAccount
-// tokens and client certificates, checks rights with the API server, repeats both checks while a
-// stream is open, and builds a gRPC server with the limits that an edge of a cluster needs.
+// Package auth protects the gateway. It authenticates callers by ServiceAccount token or client
+// certificate, asks the API server whether a caller may do what it wants, and repeats both checks
+// while a stream is open.
 //
-// It does not depend on hooks, sessions or messages; the gateway names the right that a call
-// requires. Its data comes from the connection, from the metadata of a call, and from the API
-// server's TokenReview and SubjectAccessReview. A Guard is safe for concurrent use. It has one
-// goroutine for each stream that it rechecks, which ends with the stream. The unit tests use a fake
-// API server; test/integration/access_test.go uses a real one.
+// Create a [Guard] with [New] and a gRPC server with [NewServer]. Handlers get the caller from
+// [FromContext] and call [Guard.Allow] with the right that the call requires. For a stream,
+// [Guard.Recheck] returns a context that ends when the caller may no longer use it.
+//
+// The package knows nothing about hooks, sessions or messages. A Guard is safe for concurrent use.
+// It starts one goroutine for each stream that it rechecks, which ends with the stream.
 package auth
 
 import (
@@ -26,44 +27,43 @@ import (
 )
 
 const (
-	// DefaultAudience is the default audience of tokens.
+	// DefaultAudience is the audience that tokens must be issued for, unless configured otherwise.
 	DefaultAudience = "hookloop"
-	// MaxRecheck is the maximum, and the default, of the interval between two checks of an open
-	// stream.
+	// MaxRecheck is the longest interval between two checks of an open stream. It is also the
+	// default.
 	MaxRecheck = 5 * time.Minute
-	// reviewTimeout bounds one request to the API server.
+	// reviewTimeout limits a request to the API server.
 	reviewTimeout = 10 * time.Second
 )
 
-// Client is the part of a clientset that a Guard uses: it creates TokenReviews and
-// SubjectAccessReviews.
+// Client creates TokenReviews and SubjectAccessReviews. A clientset implements it.
 type Client interface {
 	AuthenticationV1() authenticationv1.AuthenticationV1Interface
 	AuthorizationV1() authorizationv1.AuthorizationV1Interface
 }
 
-// Config configures a Guard.
+// Config configures a [Guard].
 type Config struct {
 	// Client reviews tokens that were not accepted recently. It needs the right to create
-	// tokenreviews. Its own rate limit prevents unauthenticated callers from using up the limit of
-	// others.
+	// tokenreviews. Callers that are not authenticated yet can use up its rate limit, so it should
+	// not share the limit with Known.
 	Client Client
-	// Known reviews callers that were authenticated before, the rights of admitted callers, and
-	// callers with open streams. It needs the right to create tokenreviews and subjectaccessreviews,
-	// and a rate limit that it does not share with Client. The default is Client.
+	// Known reviews callers that were authenticated before, rights of admitted callers, and callers
+	// with open streams. It needs the right to create tokenreviews and subjectaccessreviews, and
+	// should have a rate limit of its own. If it is nil, Client is used.
 	Known Client
-	// Newcomers reviews the rights of callers that are not admitted. It needs the right to create
-	// subjectaccessreviews, and a rate limit of its own. The default is Known.
+	// Newcomers reviews rights of callers that are not admitted yet. It needs the right to create
+	// subjectaccessreviews, and should have a rate limit of its own. If it is nil, Known is used.
 	Newcomers Client
-	// Audience is the required audience of tokens.
+	// Audience is the audience that tokens must be issued for.
 	Audience string
 	Clock    clock.WithTickerAndDelayedExecution
-	// Recheck is the maximum interval between two checks of an open stream. It is at most
-	// MaxRecheck, which is the default.
+	// Recheck is the longest interval between two checks of an open stream. It must not exceed
+	// MaxRecheck, which is used by default.
 	Recheck time.Duration
 }
 
-// Guard authenticates and authorizes callers.
+// Guard authenticates and authorizes callers. Use [New] to make one.
 type Guard struct {
 	unknownClient  Client // reviews unknown tokens
 	newcomerClient Client // reviews the rights of callers that are not admitted
@@ -75,12 +75,12 @@ type Guard struct {
 	failures       *failures  // of unknown tokens, by address
 	admitted       *lru.Cache // times of the last grants, by callerID and by grant
 	denials        *limits    // of denied rights, by caller
-	// addresses limit all calls by address, callers those of authenticated callers, and records their
-	// lines in the log.
+	// addresses limits calls by address, callers limits calls by authenticated caller, and records
+	// limits how much a caller can write to the log.
 	addresses, callers, records *limits
 }
 
-// New returns a Guard. An error names the invalid setting.
+// New returns a Guard. An error names the invalid option.
 func New(s Config) (*Guard, error) {
 	if s.Recheck == 0 {
 		s.Recheck = MaxRecheck
@@ -112,8 +112,8 @@ func New(s Config) (*Guard, error) {
 	}, nil
 }
 
-// reviewFailed returns the status for a caller if the review failed. The cause goes to the log
-// only, because it may contain addresses.
+// reviewFailed returns the status for a caller whose review failed. Only the log contains the
+// cause, because the cause may contain addresses.
 func reviewFailed(ctx context.Context, resource string, err error) error {
 	if ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Err()

@@ -24,53 +24,53 @@ import (
 )
 
 const (
-	// DefaultMessageBytes bounds one gRPC message in either direction: a session's fragment of 1
-	// MiB with its envelope.
+	// DefaultMessageBytes limits a gRPC message in either direction. A session's fragment of 1 MiB
+	// fits with its envelope.
 	DefaultMessageBytes = 1<<20 + 64<<10
-	// MaxStreams bounds the concurrent calls of a connection.
+	// MaxStreams limits the concurrent calls on a connection.
 	MaxStreams = 100
-	// MaxHeaderBytes bounds the metadata of a call, including the token.
+	// MaxHeaderBytes limits a call's metadata, including the token.
 	MaxHeaderBytes = 16 << 10
-	// MaxConnectionAge is the time after which a connection accepts no new calls. After
-	// MaxConnectionGrace more, it is closed, so that every client presents its certificate or a
-	// fresh token again. gRPC adds a jitter of up to a tenth.
+	// MaxConnectionAge is how long a connection accepts new calls. After MaxConnectionGrace more it
+	// is closed, so that every client has to present its certificate or a fresh token again. gRPC
+	// adds a jitter of up to a tenth.
 	MaxConnectionAge = time.Hour
-	// MaxConnectionGrace is the time that open calls have left after MaxConnectionAge.
+	// MaxConnectionGrace is how long open calls may continue after MaxConnectionAge.
 	MaxConnectionGrace = 5 * time.Minute
 
-	// minPing is the minimum interval between a client's pings. The server disconnects a client
-	// that pings more often.
+	// minPing is how often a client may ping. The server disconnects a client that pings more
+	// often.
 	minPing = 5 * time.Second
 	// The server pings a silent connection after pingAfter, and closes it after pingTimeout more.
-	// The sum bounds the time until an unreachable peer is detected.
+	// So an unreachable peer is noticed after the sum of both.
 	pingAfter   = 5 * time.Second
 	pingTimeout = 5 * time.Second
-	// maxIdle is the lifetime of a connection without calls.
+	// maxIdle is how long a connection without calls is kept.
 	maxIdle = 15 * time.Minute
-	// handshakeTimeout bounds the handshakes of TLS and HTTP/2.
+	// handshakeTimeout limits the handshakes of TLS and HTTP/2.
 	handshakeTimeout = 10 * time.Second
-	// streamWindow and connectionWindow bound the data that a client may send before the server
-	// reads it. gRPC's own default grows to 16 MiB for each stream.
+	// streamWindow and connectionWindow limit how much a client may send before the server reads
+	// it. By default, gRPC would allow up to 16 MiB for each stream.
 	streamWindow     = 64 << 10
 	connectionWindow = 1 << 20
 )
 
-// ServerConfig configures a Server.
+// ServerConfig configures a [Server].
 type ServerConfig struct {
 	TLS TLS
-	// Log is the logger in the context of every call (klog.FromContext). The zero value discards
-	// all messages.
+	// Log is put into the context of every call (klog.FromContext). The zero value discards all
+	// messages.
 	Log logr.Logger
-	// MessageBytes bounds one message; 0 means DefaultMessageBytes.
+	// MessageBytes limits a message. If 0, DefaultMessageBytes is used.
 	MessageBytes int
-	// Codec decodes messages of authenticated callers, and should bound their decoded size. nil
-	// means gRPC's own codec.
+	// Codec decodes messages from authenticated callers, and should limit their decoded size. If it
+	// is nil, gRPC's own codec is used.
 	Codec encoding.CodecV2
 }
 
-// options returns the options of the gateway's gRPC server: TLS, limits, keepalive, and
-// interceptors that authenticate every call (FromContext), limit the new calls of each caller,
-// trace and log calls, and recover from panics. The handler authorizes the call (Allow).
+// options returns the options for the gateway's gRPC server: TLS, limits, keepalive, and
+// interceptors. These authenticate every call (FromContext), limit how many calls a caller makes,
+// trace and log calls, and recover from panics. The handler must authorize the call (Allow).
 func (g *Guard) options(s ServerConfig) ([]grpc.ServerOption, error) {
 	if s.MessageBytes == 0 {
 		s.MessageBytes = DefaultMessageBytes
@@ -106,9 +106,9 @@ func (g *Guard) options(s ServerConfig) ([]grpc.ServerOption, error) {
 	return options, nil
 }
 
-// interceptors returns the interceptors of unary calls and of streams, in their order. The limit of
-// an address comes before authentication, which may cost a request to the API server.
-// Unauthenticated calls create no span.
+// interceptors returns the interceptors for unary calls and for streams, in order. An address is
+// limited before authentication, which may cost a request to the API server. Calls that are not
+// authenticated create no span.
 func (g *Guard) interceptors(log logr.Logger) ([]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor) {
 	panics := recovery.WithRecoveryHandlerContext(recoverPanic(log))
 	authenticate := g.authenticateCall(log)
@@ -134,8 +134,8 @@ func (g *Guard) interceptors(log logr.Logger) ([]grpc.UnaryServerInterceptor, []
 		}
 }
 
-// authenticateCall authenticates a call and puts the caller and the logger into its context. A
-// service with a method AuthFuncOverride would bypass it; ours must not have one.
+// authenticateCall authenticates a call and puts caller and logger into its context. A service with
+// a method AuthFuncOverride would bypass it, so ours must not have one.
 func (g *Guard) authenticateCall(log logr.Logger) auth.AuthFunc {
 	logLimit := rate.NewLimiter(1, 20) // protects the log from unauthenticated callers
 	return func(ctx context.Context) (context.Context, error) {
@@ -167,8 +167,8 @@ func addressOf(ctx context.Context) string {
 	return ""
 }
 
-// recoverPanic returns the status of a call if its handler panics. The panic's text goes to the log
-// only.
+// recoverPanic returns the status for a call whose handler panics. Only the log contains the
+// panic's text.
 func recoverPanic(log logr.Logger) recovery.RecoveryHandlerFuncContext {
 	return func(ctx context.Context, cause any) error {
 		method, _ := grpc.Method(ctx)

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Server is a gRPC server that authenticates a call before it decodes any message, and bounds its
-// connections. Services are registered and served as with *grpc.Server.
+// Server is a gRPC server that authenticates a call before it decodes any message, and limits
+// connections. Register and serve services as with *grpc.Server.
 type Server struct {
 	*grpc.Server
 	connections *connections
@@ -19,7 +19,7 @@ type Server struct {
 
 var _ grpc.ServiceRegistrar = (*Server)(nil)
 
-// NewServer returns a Server. An error names the invalid setting.
+// NewServer returns a Server. An error names the invalid option.
 func (g *Guard) NewServer(s ServerConfig) (*Server, error) {
 	options, err := g.options(s)
 	if err != nil {
@@ -28,11 +28,11 @@ func (g *Guard) NewServer(s ServerConfig) (*Server, error) {
 	return &Server{grpc.NewServer(options...), newConnections(g.clock)}, nil
 }
 
-// Serve accepts connections until the server is stopped. It returns the errors of grpc.Server.
+// Serve accepts connections until the server is stopped. It returns the same errors as grpc.Server.
 func (s *Server) Serve(l net.Listener) error { return s.Server.Serve(s.connections.listen(l)) }
 
-// RegisterService registers a service. Generated handlers of unary methods decode the request
-// before they run the interceptors; the registered ones run the interceptors first.
+// RegisterService registers a service. Generated handlers decode a unary request before they run
+// the interceptors, so RegisterService replaces them by handlers that run the interceptors first.
 func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	late := *desc
 	late.Methods = make([]grpc.MethodDesc, len(desc.Methods))
@@ -45,11 +45,11 @@ func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	s.Server.RegisterService(&late, impl)
 }
 
-// unaryHandler is the type of grpc.MethodDesc.Handler.
+// unaryHandler has the type of grpc.MethodDesc.Handler.
 type unaryHandler = func(any, context.Context, func(any) error, grpc.UnaryServerInterceptor) (any, error)
 
 // decodeAfterInterceptors returns a handler that runs the interceptors before it decodes the
-// request. The interceptors receive no request.
+// request. The interceptors get no request.
 func decodeAfterInterceptors(method string, m grpc.MethodDesc) unaryHandler {
 	return func(
 		srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor,
