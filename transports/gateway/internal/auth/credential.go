@@ -17,11 +17,11 @@ import (
 const (
 	header = "authorization"
 	scheme = "Bearer"
-	// authenticated is the group that the API server adds to every authenticated user.
+	// authenticated is a group that the API server adds to every authenticated user.
 	authenticated = "system:authenticated"
 )
 
-// credential is a caller's credential: a token, or the verified chains of a client certificate.
+// credential is a token, or the verified chains of a client certificate.
 type credential struct {
 	token  string
 	chains [][]*x509.Certificate
@@ -29,7 +29,7 @@ type credential struct {
 
 type credentialKey struct{}
 
-// hideCredential moves the credential from the call's metadata into a private context value,
+// hideCredential moves the credential from the call's metadata to a private value in the context,
 // because handlers may log metadata.
 func hideCredential(ctx context.Context, cred *credential) context.Context {
 	md, _ := metadata.FromIncomingContext(ctx) // a copy
@@ -37,7 +37,7 @@ func hideCredential(ctx context.Context, cred *credential) context.Context {
 	return context.WithValue(metadata.NewIncomingContext(ctx, md), credentialKey{}, cred)
 }
 
-// credentialOf returns the credential of a call. It accepts credentials over TLS only.
+// credentialOf returns a call's credential. Credentials are accepted only over TLS.
 func (g *Guard) credentialOf(ctx context.Context) (*credential, error) {
 	if hidden, ok := ctx.Value(credentialKey{}).(*credential); ok {
 		return hidden, nil
@@ -72,7 +72,7 @@ func secured(ctx context.Context) (tls.ConnectionState, bool) {
 	return info.State, ok && info.State.HandshakeComplete
 }
 
-// unauthenticated returns the status for a call without a valid credential.
+// unauthenticated returns the status for a call that has no valid credential.
 func (g *Guard) unauthenticated(problem string) error {
 	return refusal(codes.Unauthenticated, "Unauthenticated", fmt.Sprintf(
 		"%s; expected, over TLS, the metadata \"authorization: Bearer TOKEN\" with a valid token of the audience %q "+
@@ -80,9 +80,9 @@ func (g *Guard) unauthenticated(problem string) error {
 		problem, g.audience, g.audience))
 }
 
-// certificateCaller returns the caller of a client certificate, as the API server does (Kubernetes,
-// "X509 client certificates"): the common name is the user, organizations are groups. The
-// certificate was verified during the handshake, but may have expired since.
+// certificateCaller returns the caller that a client certificate names, as the API server does
+// (Kubernetes, "X509 client certificates"): the common name is the user, and organizations are
+// groups. The handshake has verified the certificate, but it may have expired since.
 func (g *Guard) certificateCaller(chains [][]*x509.Certificate) (*Caller, error) {
 	leaf := chains[0][0]
 	name := leaf.Subject.CommonName
@@ -97,7 +97,7 @@ func (g *Guard) certificateCaller(chains [][]*x509.Certificate) (*Caller, error)
 	return &Caller{Name: name, Groups: append(groups, authenticated), By: ByCertificate}, nil
 }
 
-// current reports whether all certificates of one chain are valid now.
+// current reports whether at least one chain consists only of certificates that are valid now.
 func current(chains [][]*x509.Certificate, now time.Time) bool {
 	for _, chain := range chains {
 		valid := true

@@ -12,17 +12,17 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// TLS names the PEM files of the gateway's TLS configuration. They are read for each connection, so
-// that they can be replaced at any time.
+// TLS names the PEM files for the gateway's TLS. Each connection reads them again, so that you can
+// rotate them at any time.
 type TLS struct {
-	// Certificate and Key are the gateway's own.
+	// Certificate and Key belong to the gateway.
 	Certificate, Key string
-	// ClientCA verifies client certificates. If it is empty, the gateway requests none.
+	// ClientCA verifies client certificates. If it is empty, the gateway does not ask for any.
 	ClientCA string
 }
 
-// material builds the TLS configuration from the files. If they are invalid, as during a rotation,
-// it continues to use the last valid configuration.
+// material builds the TLS configuration from the files. While they are invalid, for example during
+// a rotation, it keeps the last valid configuration.
 type material struct {
 	files TLS
 	log   logr.Logger
@@ -39,7 +39,7 @@ func newMaterial(files TLS, log logr.Logger) (*material, error) {
 	return m, m.load()
 }
 
-// current returns the configuration for one connection.
+// current returns the configuration for a connection.
 func (m *material) current(*tls.ClientHelloInfo) (*tls.Config, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,7 +76,7 @@ func same(a, b [3][]byte) bool {
 	return bytes.Equal(a[0], b[0]) && bytes.Equal(a[1], b[1]) && bytes.Equal(a[2], b[2])
 }
 
-// read returns the contents of certificate, key and client CA.
+// read returns what certificate, key and client CA contain.
 func (t TLS) read() (content [3][]byte, err error) {
 	for i, file := range []struct{ role, name string }{
 		{"certificate", t.Certificate}, {"key", t.Key}, {"client CA", t.ClientCA},
@@ -100,8 +100,8 @@ func (t TLS) config(content [3][]byte) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: certificate %s with key %s: %w", t.Certificate, t.Key, err)
 	}
-	// A resumed TLS session would keep an outdated verification of the client. Without tickets, the
-	// gateway verifies each connection.
+	// A resumed TLS session would not verify the client again. Without tickets, every connection
+	// does.
 	config := &tls.Config{
 		MinVersion:             tls.VersionTLS12,
 		Certificates:           []tls.Certificate{pair},

@@ -6,10 +6,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// domain is the domain of the reasons in google.rpc.ErrorInfo.
+// domain is sent in google.rpc.ErrorInfo together with a reason.
 const domain = "hookloop.stream.v1"
 
-// refusal returns a status with a machine-readable reason. metadata is a list of alternating names
+// refusal returns a status with a reason that programs can read. metadata alternates between names
 // and values.
 func refusal(code codes.Code, reason, message string, metadata ...string) error {
 	plain := status.New(code, message)

@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// maxName is the maximum length of an object's name.
+	// maxName is how long an object's name may be.
 	maxName = 253
-	// maxReason bounds the quoted part of the API server's reason, in bytes.
+	// maxReason limits how many bytes of the API server's reason are quoted.
 	maxReason = 300
-	// A caller may ask for denialRate rights a second that it does not have, with a burst of
-	// denialBurst.
+	// denialRate is how many rights that it does not have a caller may ask for in a second, with a
+	// burst of denialBurst.
 	denialRate  = 2
 	denialBurst = 20
-	// admittedTTL is the time for which a caller counts as admitted, as long as a connection lasts.
-	// maxAdmitted bounds the number of such callers and of their rights.
+	// admittedTTL is how long a caller counts as admitted: as long as a connection can last.
+	// maxAdmitted limits how many such callers, and how many of their rights, are remembered.
 	admittedTTL = MaxConnectionAge
 	maxAdmitted = 4096
 )
 
-// Right is a verb on a named cluster-scoped resource.
+// Right is a verb on a cluster-scoped resource with a name.
 type Right struct {
 	Verb     string
 	Group    string
@@ -41,7 +41,7 @@ func (r Right) Rule() string {
 		r.Name, r.Verb)
 }
 
-// callerID identifies a caller, also if another one gets its name.
+// callerID identifies a caller even if another caller gets the same name later.
 type callerID struct{ caller, uid string }
 
 func idOf(c *Caller) callerID { return callerID{c.String(), c.UID} }
@@ -52,10 +52,10 @@ type grant struct {
 	right Right
 }
 
-// Admitted reports whether a caller had a right that it asked for recently.
+// Admitted reports whether the caller recently asked for a right and had it.
 func (g *Guard) Admitted(caller *Caller) bool { return g.recent(idOf(caller)) }
 
-// admit records that a caller has a right.
+// admit remembers that a caller has a right.
 func (g *Guard) admit(caller *Caller, right Right) {
 	id := idOf(caller)
 	now := g.clock.Now()
@@ -63,20 +63,19 @@ func (g *Guard) admit(caller *Caller, right Right) {
 	g.admitted.Add(grant{id, right}, now)
 }
 
-// recent reports whether admit has recorded a callerID or a grant in the last time.
+// recent reports whether admit was recently called for a callerID or a grant.
 func (g *Guard) recent(key any) bool {
 	found, ok := g.admitted.Get(key)
 	return ok && g.clock.Since(found.(time.Time)) < admittedTTL // admit adds times only
 }
 
-// CachedAdmissions returns the number of callers that are remembered as admitted, and of their
-// rights.
+// CachedAdmissions returns how many admitted callers are remembered, and how many of their rights.
 func (g *Guard) CachedAdmissions() int { return g.admitted.Len() }
 
-// Allow checks with the API server that a caller has a right, and admits the caller and its
-// connection. Errors are statuses: PERMISSION_DENIED names the right and the rule that grants it,
-// INVALID_ARGUMENT rejects an invalid name, RESOURCE_EXHAUSTED reports too many denials or
-// connections, UNAVAILABLE that the API server did not answer.
+// Allow asks the API server whether a caller has a right, and admits the caller and its connection
+// if so. Errors are statuses: PERMISSION_DENIED names the right and the rule that would grant it,
+// INVALID_ARGUMENT rejects an invalid name, RESOURCE_EXHAUSTED means too many denials or
+// connections, and UNAVAILABLE means that the API server did not answer.
 func (g *Guard) Allow(ctx context.Context, caller *Caller, right Right) error {
 	if right.Name == "" || len(right.Name) > maxName {
 		return refusal(codes.InvalidArgument, "InvalidName",
@@ -108,7 +107,7 @@ func (g *Guard) Allow(ctx context.Context, caller *Caller, right Right) error {
 	return err
 }
 
-// reviewRight creates a SubjectAccessReview. Errors are those of Allow.
+// reviewRight creates a SubjectAccessReview. It returns the errors that Allow describes.
 func (g *Guard) reviewRight(ctx context.Context, client Client, caller *Caller, right Right) error {
 	timeoutCtx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
@@ -136,7 +135,7 @@ func question(caller *Caller, right Right) *authorizationv1.SubjectAccessReview 
 	}}
 }
 
-// denied returns the status for a caller without a right.
+// denied returns the status for a caller that lacks a right.
 func denied(caller *Caller, right Right, answer authorizationv1.SubjectAccessReviewStatus) error {
 	message := fmt.Sprintf("User %q cannot %s resource %q in API group %q with the name %q",
 		caller.Name, right.Verb, right.Resource, right.Group, right.Name)

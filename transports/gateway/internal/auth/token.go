@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// reviewTTL is the time for which new calls use a cached review of a token.
+	// reviewTTL is how long new calls may use a cached review of a token.
 	reviewTTL = 10 * time.Second
-	// maxCachedTokens bounds the number of cached reviews.
+	// maxCachedTokens limits how many reviews are cached.
 	maxCachedTokens = 1024
 )
 
-// Authenticate returns the caller of a call, from the context that gRPC passes to the handler: by
-// the token in the metadata, else by the client certificate of the connection. Errors are statuses:
-// UNAUTHENTICATED describes the expected credential, UNAVAILABLE reports that the API server did
-// not answer.
+// Authenticate returns the caller of a call. ctx must be the context that gRPC passes to the
+// handler. A token in the metadata is preferred to the connection's client certificate. Errors are
+// statuses: UNAUTHENTICATED describes the expected credential, and UNAVAILABLE means that the API
+// server did not answer.
 func (g *Guard) Authenticate(ctx context.Context) (*Caller, error) {
 	cred, err := g.credentialOf(ctx)
 	if err != nil {
@@ -34,8 +34,8 @@ func (g *Guard) Authenticate(ctx context.Context) (*Caller, error) {
 	return g.authenticate(ctx, cred)
 }
 
-// authenticate uses a cached review if it is recent. An unknown token is reviewed with the limits
-// for unknown callers.
+// authenticate uses a cached review if it is recent. Otherwise it reviews the token, with the
+// limits for unknown callers.
 func (g *Guard) authenticate(ctx context.Context, cred *credential) (*Caller, error) {
 	if cred.token == "" {
 		return g.certificateCaller(cred.chains)
@@ -50,8 +50,8 @@ func (g *Guard) authenticate(ctx context.Context, cred *credential) (*Caller, er
 	return g.authenticateNew(ctx, cred)
 }
 
-// authenticateNew reviews an unknown token, unless its address has too many failures or reviews in
-// progress.
+// authenticateNew reviews an unknown token, unless too many tokens from the address failed or are
+// being reviewed.
 func (g *Guard) authenticateNew(ctx context.Context, cred *credential) (*Caller, error) {
 	done, err := g.failures.begin(ctx)
 	if err != nil {
@@ -72,8 +72,8 @@ func (g *Guard) authenticateUncached(ctx context.Context, client Client, cred *c
 	if err != nil {
 		return nil, reviewFailed(ctx, "tokenreviews", err)
 	}
-	// An authenticator that does not support audiences returns none. Its tokens are for the API
-	// server, and are not accepted here.
+	// An authenticator that does not support audiences returns no audience. Its tokens are meant
+	// for the API server, so we do not accept them.
 	if !review.Authenticated || review.User.Username == "" || !slices.Contains(review.Audiences, g.audience) {
 		g.tokens.drop(cred.token)
 		return nil, g.unauthenticated("the token is not accepted")
@@ -89,8 +89,8 @@ func (g *Guard) authenticateUncached(ctx context.Context, client Client, cred *c
 	return caller, nil
 }
 
-// review creates a TokenReview. The client must not log the request at any verbosity, because it
-// contains the token.
+// review creates a TokenReview. The client must never log this request, because it contains the
+// token.
 func (g *Guard) review(ctx context.Context, client Client, token string) (authenticationv1.TokenReviewStatus, error) {
 	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, logr.Discard()), reviewTimeout)
 	defer cancel()
@@ -104,11 +104,11 @@ func (g *Guard) review(ctx context.Context, client Client, token string) (authen
 	return answer.Status, nil
 }
 
-// CachedTokens returns the number of tokens with a cached review.
+// CachedTokens returns how many tokens have a cached review.
 func (g *Guard) CachedTokens() int { return g.tokens.callers.Len() }
 
-// tokenCache holds the callers of recently accepted tokens, by the tokens' digests. It is safe for
-// concurrent use.
+// tokenCache remembers which caller a recently accepted token belongs to. Only digests of tokens
+// are kept. It is safe for concurrent use.
 type tokenCache struct{ callers *lru.Cache }
 
 type accepted struct {
@@ -118,8 +118,8 @@ type accepted struct {
 
 func newTokenCache() *tokenCache { return &tokenCache{callers: lru.New(maxCachedTokens)} }
 
-// get returns the caller of the last review of a token, and whether the review is still valid. The
-// caller is nil if there is no accepted review.
+// get returns the caller from the last review of a token, and whether the review is still valid.
+// The caller is nil if the token was not accepted.
 func (r *tokenCache) get(token string, now time.Time) (*Caller, bool) {
 	found, ok := r.callers.Get(sha256.Sum256([]byte(token)))
 	if !ok {
