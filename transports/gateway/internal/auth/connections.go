@@ -14,20 +14,21 @@ import (
 )
 
 const (
-	// maxNew bounds the connections without an admitted caller, maxNewPerAddress those of one
-	// address. Beyond the limit, the oldest is closed.
+	// maxNew limits connections on which no caller was admitted yet, and maxNewPerAddress those
+	// from each address. If there are more, the oldest is closed.
 	maxNew           = 128
 	maxNewPerAddress = 32
-	// admissionTimeout bounds the time until a connection has an admitted caller.
+	// admissionTimeout limits how long a connection may exist before a caller is admitted.
 	admissionTimeout = 20 * time.Second
-	// maxConnections bounds the connections with an admitted caller, maxConnectionsPerCaller those
-	// of one caller.
+	// maxConnections limits connections with an admitted caller, and maxConnectionsPerCaller those
+	// of each caller.
 	maxConnections          = 512
 	maxConnectionsPerCaller = 64
 )
 
-// connections limits the connections of one server. Those without an admitted caller are few, and
-// newer ones replace older ones; they never replace another one. It is safe for concurrent use.
+// connections limits the connections to a server. Only few may be open without an admitted caller;
+// among these, a new connection replaces an old one, but never a connection with an admitted
+// caller. It is safe for concurrent use.
 type connections struct {
 	clock clock.WithDelayedExecution
 
@@ -41,7 +42,7 @@ func newConnections(c clock.WithDelayedExecution) *connections {
 	return &connections{clock: c, callers: map[string]int{}}
 }
 
-// connection is a limited connection.
+// connection is a connection that counts towards the limits.
 type connection struct {
 	net.Conn
 	of      *connections
@@ -51,7 +52,7 @@ type connection struct {
 	closed  bool
 }
 
-// remote is a peer's address. It refers to the connection.
+// remote is a peer's address that also leads to the connection.
 type remote struct {
 	net.Addr
 	connection *connection
@@ -60,7 +61,7 @@ type remote struct {
 // RemoteAddr returns the peer's address.
 func (c *connection) RemoteAddr() net.Addr { return remote{c.Conn.RemoteAddr(), c} }
 
-// Close closes the connection and releases its place.
+// Close closes the connection and frees its place.
 func (c *connection) Close() error {
 	c.of.forget(c)
 	return c.Conn.Close()
@@ -74,7 +75,7 @@ type listener struct {
 
 func (c *connections) listen(l net.Listener) net.Listener { return &listener{l, c} }
 
-// Accept never waits for a free place: it closes an older connection instead.
+// Accept does not wait for a free place: it closes an older connection instead.
 func (l *listener) Accept() (net.Conn, error) {
 	raw, err := l.Listener.Accept()
 	if err != nil {
@@ -83,12 +84,12 @@ func (l *listener) Accept() (net.Conn, error) {
 	return l.of.take(raw), nil
 }
 
-// take counts a new connection, and closes another one if the limit is exceeded.
+// take counts a new connection. If there are too many, it closes another one.
 func (c *connections) take(raw net.Conn) *connection {
 	fresh := &connection{Conn: raw, of: c, address: network(raw.RemoteAddr())}
 	c.mu.Lock()
 	c.fresh = append(c.fresh, fresh)
-	// go, because a test's clock calls the function synchronously
+	// in a goroutine, because a test's clock calls the function synchronously
 	fresh.expiry = c.clock.AfterFunc(admissionTimeout, func() { go c.expire(fresh) })
 	evicted := c.victim(fresh.address)
 	c.mu.Unlock()
@@ -98,8 +99,8 @@ func (c *connections) take(raw net.Conn) *connection {
 	return fresh
 }
 
-// victim returns the connection to close: the oldest of an address that exceeds its limit, else the
-// oldest of the address with the most connections. The caller must hold the lock.
+// victim returns the connection to close: the oldest from an address that exceeds its limit, or
+// otherwise the oldest from the address with the most connections. The caller must hold the lock.
 func (c *connections) victim(address string) *connection {
 	count := map[string]int{}
 	most := address
@@ -118,7 +119,7 @@ func (c *connections) victim(address string) *connection {
 	return c.fresh[at]
 }
 
-// expire closes a connection without an admitted caller after its time.
+// expire closes a connection if no caller was admitted in time.
 func (c *connections) expire(late *connection) {
 	c.mu.Lock()
 	expired := !late.closed && late.caller == ""
@@ -139,7 +140,7 @@ func (c *connections) forget(gone *connection) {
 	c.leave(gone)
 }
 
-// leave removes a connection from its counter. The caller must hold the lock.
+// leave stops counting a connection. The caller must hold the lock.
 func (c *connections) leave(gone *connection) {
 	gone.expiry.Stop()
 	if gone.caller == "" {
@@ -153,8 +154,8 @@ func (c *connections) leave(gone *connection) {
 	}
 }
 
-// promote counts the connection of a call for its caller, who is admitted. It belongs to its first
-// admitted caller.
+// promote counts a call's connection for its caller, who was admitted. A connection belongs to the
+// first caller that was admitted on it.
 func promote(ctx context.Context, caller *Caller) error {
 	from, ok := peer.FromContext(ctx)
 	if !ok {

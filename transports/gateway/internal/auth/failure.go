@@ -10,17 +10,18 @@ import (
 )
 
 const (
-	// An address may present failureRate invalid tokens a second, with a burst of failureBurst.
+	// failureRate is how many invalid tokens an address may present in a second, with a burst of
+	// failureBurst.
 	failureRate  = 5
 	failureBurst = 20
-	// maxPending bounds the reviews of unknown tokens in progress. Beyond it, an address may have
-	// one only, up to maxPendingTotal in all, so that other addresses are still served.
+	// maxPending limits the reviews of unknown tokens that are in progress. Above it, an address
+	// may have only one, up to maxPendingTotal together, so that other addresses are still served.
 	maxPending      = 64
 	maxPendingTotal = 256
 )
 
-// failures limits the reviews of unknown tokens: by the rejected tokens of an address, and by the
-// reviews in progress. It is safe for concurrent use.
+// failures limits reviews of unknown tokens: by how many tokens from an address were rejected, and
+// by how many reviews are in progress. It is safe for concurrent use.
 type failures struct {
 	limits *limits
 
@@ -33,8 +34,8 @@ func newFailures(c clock.PassiveClock) *failures {
 	return &failures{limits: newLimits(byAddress, c, failureRate, failureBurst), pending: map[string]int{}}
 }
 
-// begin counts a review, or rejects it. A review in progress counts as a failure. The caller must
-// call done with the outcome.
+// begin counts a review, or rejects it. While it is in progress, a review counts as a failure. The
+// caller must call done with the outcome.
 func (f *failures) begin(ctx context.Context) (done func(failed bool), err error) {
 	address := byAddress(ctx)
 	f.mu.Lock()

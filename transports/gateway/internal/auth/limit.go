@@ -14,18 +14,19 @@ import (
 )
 
 const (
-	// A caller may make callRate new calls a second, with a burst of callBurst for the case that
-	// all processes of a worker reconnect together.
+	// callRate is how many new calls a caller may make in a second, with a burst of callBurst in
+	// case all processes of a worker reconnect together.
 	callRate  = 20
 	callBurst = 100
-	// An address may make addressRate new calls a second, before authentication.
+	// addressRate is how many new calls an address may make in a second, before authentication.
 	addressRate  = 50
 	addressBurst = 200
-	// maxLimited bounds the number of limiters of one kind. The least recently used one is removed.
+	// maxLimited limits how many limiters of a kind are kept. The least recently used one is
+	// removed.
 	maxLimited = 4096
 )
 
-// limits limits the rate of new calls by a key of the call. It is safe for concurrent use.
+// limits limits the rate of new calls by a key. It is safe for concurrent use.
 type limits struct {
 	key   func(context.Context) string
 	clock clock.PassiveClock
@@ -40,7 +41,7 @@ func newLimits(key func(context.Context) string, c clock.PassiveClock, limit rat
 	return &limits{key: key, clock: c, limit: limit, burst: burst, all: lru.New(maxLimited)}
 }
 
-// CachedLimits returns the number of limiters, of addresses and of callers.
+// CachedLimits returns how many limiters exist for addresses and for callers.
 func (g *Guard) CachedLimits() int {
 	n := 0
 	for _, l := range []*limits{g.addresses, g.callers, g.records, g.denials, g.failures.limits} {
@@ -57,13 +58,13 @@ func (l *limits) Limit(ctx context.Context) error {
 	return fmt.Errorf("expected at most %g new calls a second of %s", float64(l.limit), l.key(ctx))
 }
 
-// take counts a call, and reports whether it is within the rate.
+// take counts a call and reports whether the rate allows it.
 func (l *limits) take(ctx context.Context) bool { return l.takeOf(l.key(ctx)) }
 
-// takeOf is take for a key.
+// takeOf does what take does, for a given key.
 func (l *limits) takeOf(key string) bool { return l.of(key).AllowN(l.clock.Now(), 1) }
 
-// left returns the number of further calls within the rate.
+// left returns how many more calls the rate allows now.
 func (l *limits) left(key string) float64 { return l.of(key).TokensAt(l.clock.Now()) }
 
 func (l *limits) of(key string) *rate.Limiter {
@@ -94,7 +95,7 @@ func byAddress(ctx context.Context) string {
 	return network(from.Addr)
 }
 
-// network returns the IPv4 address, or the /64 of the IPv6 address, of a peer.
+// network returns a peer's IPv4 address, or the /64 of its IPv6 address.
 func network(of net.Addr) string {
 	at, err := netip.ParseAddrPort(of.String())
 	if err != nil {

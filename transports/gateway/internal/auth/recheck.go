@@ -12,17 +12,17 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// maxUnavailable bounds the consecutive periods in which a stream continues although the API server
-// does not answer.
+// maxUnavailable limits how many periods in a row a stream may continue while the API server does
+// not answer.
 const maxUnavailable = 2
 
-// Recheck authenticates and authorizes the caller of a stream periodically until ctx ends. If a
-// check fails, it cancels the context that it returns; the cause (context.Cause) is the status for
-// the end of the stream. ctx is the stream's context. The caller must call cancel when the stream
-// ends; cancel waits for the goroutine.
+// Recheck checks periodically, until ctx ends, that the caller of a stream is still authenticated
+// and authorized. ctx must be the stream's context. If a check fails, Recheck cancels the context
+// that it returns, and context.Cause is the status with which to end the stream. Call cancel when
+// the stream ends; it waits for the goroutine.
 //
-// The first check runs after one period. If the API server does not answer, the stream continues
-// for two further periods.
+// The first check runs after one period. While the API server does not answer, the stream may
+// continue for two more periods.
 func (g *Guard) Recheck(
 	ctx context.Context,
 	caller *Caller,
@@ -40,7 +40,7 @@ func (g *Guard) Recheck(
 	}
 }
 
-// recheckLoop returns the reason to end the stream, or nil if the stream has ended.
+// recheckLoop returns why the stream should end, or nil if it has ended.
 func (g *Guard) recheckLoop(ctx context.Context, caller *Caller, rights []Right) error {
 	failed := 0
 	for g.wait(ctx) {
@@ -61,13 +61,13 @@ func (g *Guard) recheckLoop(ctx context.Context, caller *Caller, rights []Right)
 	return nil
 }
 
-// wait waits for one period, and reports whether the stream is still open.
+// wait waits for one period. It returns false if the stream has ended.
 func (g *Guard) wait(ctx context.Context) bool {
 	return sleep.For(ctx.Done(), g.clock, g.period())
 }
 
-// period returns Recheck minus a random tenth, so that streams that were opened together are not
-// checked together.
+// period returns Recheck minus a random tenth, so that streams which were opened together are
+// checked at different times.
 func (g *Guard) period() time.Duration {
 	return g.recheck - rand.N(g.recheck/10+1) //nolint:gosec // it spreads load and protects no secret
 }

@@ -8,8 +8,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// level returns the log level of a call by its result: debug for expected results, error for
-// internal ones.
+// level returns the log level for a call: debug for expected results, and error for internal
+// errors.
 func level(code codes.Code) logging.Level {
 	switch code {
 	case codes.OK, codes.Canceled, codes.ResourceExhausted:
@@ -30,14 +30,15 @@ func fields(ctx context.Context) logging.Fields {
 	return logging.Fields{"caller", caller.Name, "by", caller.By}
 }
 
-// The log has recordRate rejected calls a second of one caller, with a burst of recordBurst.
+// recordRate is how many rejected calls of a caller are logged in a second, with a burst of
+// recordBurst.
 const (
 	recordRate  = 1
 	recordBurst = 20
 )
 
-// recordCalls returns a function that logs a call that has ended. Its fields contain neither
-// metadata nor messages. Rejected calls beyond the limits are logged for debugging.
+// recordCalls returns a function that logs a call when it has ended. It logs neither metadata nor
+// messages. Rejected calls above the rate are logged only for debugging.
 func recordCalls(rejected *limits) logging.LoggerFunc {
 	return func(ctx context.Context, at logging.Level, message string, fields ...any) {
 		log := klog.FromContext(ctx)

@@ -16,9 +16,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// traceUnary creates a span for an authenticated call. The span is a root, so that callers do not
-// control sampling; it links to the caller's span. Streams have no span: they last up to an hour,
-// and their calls appear in the traces of syncs.
+// traceUnary creates a span for an authenticated call. The span is a root with a link to the
+// caller's span, so that callers cannot control sampling. Streams get no span: they last up to an
+// hour, and their calls appear in the traces of syncs.
 func traceUnary(ctx context.Context, r any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	name := strings.TrimPrefix(info.FullMethod, "/")
 	options := []trace.SpanStartOption{
@@ -39,7 +39,7 @@ func traceUnary(ctx context.Context, r any, info *grpc.UnaryServerInfo, next grp
 	return answer, err
 }
 
-// callersSpan returns the span context in the call's metadata.
+// callersSpan returns the span context from the call's metadata.
 func callersSpan(ctx context.Context) trace.SpanContext {
 	md, _ := metadata.FromIncomingContext(ctx)
 	carrier := propagation.MapCarrier{}
