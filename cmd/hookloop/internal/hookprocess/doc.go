@@ -1,9 +1,13 @@
-// Package hookprocess runs a hook as a child process on a loopback port, for the client commands.
+// Package hookprocess runs a hook as a child process on a loopback port, for the commands that
+// start one.
 //
-// The environment of the hook has the port: HOOKLOOP_HOOK_LISTEN (the SDKs' own variable) and
-// PORT. A hook that listens elsewhere is found by the line "listening on ADDRESS" that it prints,
-// or at the address that its controller declares. Redirect points a controller at the process.
+// Call [Start] with the command; it returns a [Process] when the hook listens. Use [Redirect] to
+// point a controller at the process, and call Stop at the end.
 //
-// A process and all its descendants are one process group. They end with Stop, and also if this
-// process is killed. The package restarts nothing. A Process is safe for concurrent use.
+// The hook finds its port in the environment: in HOOKLOOP_HOOK_LISTEN, which the SDKs read, and in
+// PORT. If it listens elsewhere, it should print the line "listening on ADDRESS", or listen at the
+// address that its controller declares.
+//
+// The process and its descendants share a process group. They end with Stop, and also if this
+// process is killed. A process that ends is not restarted. A Process is safe for concurrent use.
 package hookprocess

@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// watch is the program of a group's leader: it waits for the end of its standard input, then kills
-// the group. The other end of its input is open as long as this process lives, so the group ends
-// with this process even if the process is killed. The parent-death signal of Linux would reach
-// only the program itself, not its descendants.
+// watch is the shell script that leads the group. It waits until its standard input is closed and
+// then kills the group. This process holds the other end, so the group ends with it, even if it is
+// killed. Linux's parent-death signal would not do: it reaches the program, but not its
+// descendants.
 const watch = `trap "" TERM INT HUP; read -r _; kill -KILL 0`
 
-// group is a process group with a leader that kills it.
+// group is a process group whose leader can kill it.
 type group struct {
 	leader *exec.Cmd
 	input  io.Closer
@@ -33,12 +33,12 @@ func newGroup() (*group, error) {
 	return &group{leader, input}, nil
 }
 
-// member returns the attributes of a process of the group.
+// member returns the attributes that put a new process into the group.
 func (g *group) member() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pgid: g.leader.Process.Pid}
 }
 
-// signal sends a signal to the group. Its leader ignores SIGTERM.
+// signal sends a signal to the group. The leader ignores SIGTERM.
 func (g *group) signal(s syscall.Signal) {
 	_ = syscall.Kill(-g.leader.Process.Pid, s) // the leader is alive until end, so the group exists
 }

@@ -8,13 +8,13 @@ import (
 	"sync"
 )
 
-// kept is the number of bytes of a hook's output that are kept.
+// kept is how many bytes of a hook's output are kept.
 const kept = 4 << 10
 
-// announcement is the line with which a hook announces its address.
+// announcement matches the line in which a hook prints its address.
 var announcement = regexp.MustCompile(`(?m)listening on (?:[a-z]+://)?(\S*:\d+)/?\s`)
 
-// output passes a hook's output on, keeps its end, and finds the announced address.
+// output passes on what a hook prints, keeps the end of it, and looks for the address.
 type output struct {
 	next io.Writer
 
@@ -48,15 +48,15 @@ func (o *output) tail() string {
 	return o.end.String()
 }
 
-// address returns the announced address, or "".
+// address returns the address that the hook has printed, or "".
 func (o *output) address() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.announced
 }
 
-// dialable returns the address at which a listener is reached from this machine: one that listens
-// on all interfaces is reached on loopback.
+// dialable returns how to reach a listener from this machine: if it listens on all interfaces, use
+// loopback.
 func dialable(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

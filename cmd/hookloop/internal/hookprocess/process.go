@@ -17,31 +17,31 @@ import (
 )
 
 const (
-	// startTimeout is the default of Spec.Timeout.
+	// startTimeout is used if Spec.Timeout is 0.
 	startTimeout = 30 * time.Second
-	// stopTimeout is the time between SIGTERM and SIGKILL.
+	// stopTimeout is how long to wait after SIGTERM before sending SIGKILL.
 	stopTimeout = 5 * time.Second
-	// pollInterval is the time between two looks at a hook that starts.
+	// pollInterval is how often to check whether the hook listens.
 	pollInterval = 20 * time.Millisecond
 	dialTimeout  = 200 * time.Millisecond
 )
 
-// Spec describes a hook's process.
+// Spec says how to start a hook.
 type Spec struct {
 	// Command is the program with its arguments.
 	Command []string
-	// Dir is the working directory; empty is that of this process.
+	// Dir is the working directory; if it is empty, this process's is used.
 	Dir string
 	// Env is added to the environment of this process, as NAME=value.
 	Env []string
 	// Output receives standard output and standard error; it may be nil.
 	Output io.Writer
-	// Declared are the loopback addresses (host:port) of the controllers' hooks. A hook that ignores
-	// its environment is found there. Addresses at which another program listens do not count.
+	// Declared lists the loopback addresses (host:port) of the controllers' hooks. A hook that ignores
+	// its environment is looked for there, except where another program already listens.
 	Declared []string
-	// DialsIn reports that the hook dials in at a gateway: Start does not wait for it.
+	// DialsIn says that the hook dials in at a gateway, so Start does not wait until it listens.
 	DialsIn bool
-	// Timeout is the time until the hook must listen; 0 means 30 seconds.
+	// Timeout is how long the hook may take until it listens; 0 means 30 seconds.
 	Timeout time.Duration
 }
 
@@ -58,9 +58,10 @@ type Process struct {
 	stop sync.Once
 }
 
-// Start starts a hook and returns when it listens, or immediately if it dials in. The error names
-// the command, and has the end of its output, unless Spec.Output has received it, if the hook ended
-// or never listened; then nothing of it is left running.
+// Start starts a hook and returns when it listens, or immediately if it dials in.
+//
+// If the hook ends or never listens, Start stops it and returns an error with the command and the
+// end of its output. The output is left out if Spec.Output has received it.
 func Start(ctx context.Context, spec Spec) (*Process, error) {
 	if len(spec.Command) == 0 {
 		return nil, errors.New("the hook's command is empty, expected a program after --")
@@ -97,13 +98,13 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// Address is the loopback address at which the hook listens, host:port; empty if it dials in.
+// Address returns the loopback address (host:port) at which the hook listens, or "" if it dials in.
 func (p *Process) Address() string { return p.address }
 
-// Done is closed when the hook's program has ended.
+// Done returns a channel that is closed when the program has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err returns the error of the program's end; nil while it runs and after exit status 0.
+// Err returns how the program ended. It returns nil while the program runs and after exit status 0.
 func (p *Process) Err() error {
 	select {
 	case <-p.done:
@@ -116,7 +117,7 @@ func (p *Process) Err() error {
 // Output returns the end of the hook's output.
 func (p *Process) Output() string { return p.output.tail() }
 
-// Printed is Output without the line with the address.
+// Printed returns Output without the line that announces the address.
 func (p *Process) Printed() string {
 	var out strings.Builder
 	for line := range strings.Lines(p.output.tail()) {
@@ -130,8 +131,8 @@ func (p *Process) Printed() string {
 // String returns the command line.
 func (p *Process) String() string { return strings.Join(p.spec.Command, " ") }
 
-// Stop sends SIGTERM to the hook and its descendants, and SIGKILL to those that are left when the
-// program has ended or after 5 seconds. It returns when they are gone.
+// Stop sends SIGTERM to the hook and its descendants. It kills those that are left when the program
+// has ended, or after 5 seconds, and returns when they are gone.
 func (p *Process) Stop() {
 	p.stop.Do(func() {
 		p.group.signal(syscall.SIGTERM)
@@ -205,7 +206,7 @@ func (p *Process) await(ctx context.Context, own string, taken []string) error {
 	}
 }
 
-// busy names the declared addresses at which another program listens.
+// busy names the declared addresses that another program uses, for messages.
 func busy(taken []string) string {
 	if len(taken) == 0 {
 		return ""
@@ -214,7 +215,7 @@ func busy(taken []string) string {
 		": end it, or let the hook listen at HOOKLOOP_HOOK_LISTEN"
 }
 
-// exit describes the end of a program.
+// exit describes how a program ended.
 func exit(err error) string {
 	if err == nil {
 		return "exit status 0, expected a server that keeps running"
@@ -222,7 +223,7 @@ func exit(err error) string {
 	return err.Error()
 }
 
-// ending returns the end of the output as a part of an error, unless the output was passed on.
+// ending returns the end of the output for an error, or "" if the output was passed on.
 func (p *Process) ending() string {
 	if p.spec.Output != nil {
 		return ""
@@ -247,7 +248,7 @@ func (p *Process) found(ctx context.Context, own string) string {
 	return ""
 }
 
-// listens reports whether a program accepts connections at an address.
+// listens returns true if a program accepts connections at an address.
 func listens(ctx context.Context, address string) bool {
 	connection, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", address)
 	if err != nil {

@@ -9,14 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// security are the fields of a hook that protect the connection to its declared address. A hook on
-// loopback is called in plain text, without them.
+// security lists the fields that protect the connection to a hook's declared address. They are
+// removed for a hook on loopback, which is called in plain text.
 var security = []string{"caBundle", "clientTLS", "authorization", "basicAuth", "serverName"}
 
-// Redirect points all hooks of a controller at the hook at an address (host:port): webhooks keep
-// their path, gRPC hooks keep their mode, and both are called in plain text. A hook that dials in
-// is called at the address instead. The error is about a hook with a transport that another program
-// adds, unless it has a webhook as its fallback, which is called alone then.
+// Redirect makes a controller call its hooks at the given address (host:port), in plain text.
+// Webhooks keep their path and gRPC hooks their mode. A hook that would dial in is called at the
+// address instead.
 func Redirect(controller *unstructured.Unstructured, address string) error {
 	return eachHook(controller, func(hook map[string]any) error {
 		if transport, ok := hook["transport"].(map[string]any); ok {
@@ -44,7 +43,7 @@ func Redirect(controller *unstructured.Unstructured, address string) error {
 	})
 }
 
-// Declared returns the loopback addresses (host:port) of a controller's hooks.
+// Declared returns the loopback addresses (host:port) at which a controller expects its hooks.
 func Declared(controller *unstructured.Unstructured) []string {
 	var all []string
 	_ = eachHook(controller, func(hook map[string]any) error { // the function returns no error
