@@ -1,11 +1,9 @@
-// Package scaffold writes the project of a new controller: "hookloop init".
+// Package scaffold writes the project of a new controller for "hookloop init". Fill in [Options]
+// and call [Write].
 //
-// A project consists of templates, which are embedded in the program. A file belongs to one of
-// four folders of templates: all projects, those of a kind of controller, those of a language, or
-// those of both. No text exists twice. The package renders all files in memory, and then writes all
-// of them or none; it never replaces a file. It reads no cluster, and runs no other program.
-//
-// Functions are safe for concurrent use on different folders. Unit tests cover names, options and
-// the writing; test/integration makes a project of every language and kind, runs its tests, and
-// sees a change on a real control plane.
+// The projects come from templates that are embedded in the program. A template is in one of four
+// kinds of folders, so that each text exists once: for all projects, for a kind of controller, for
+// a language, or for both. Write renders all files in memory first, and then writes all of them or
+// none. It never replaces a file, asks no cluster and runs no program. The functions are safe for
+// concurrent use on different folders.
 package scaffold

@@ -17,7 +17,7 @@ var (
 	releasePattern = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-(alpha|beta|rc)\.[0-9]+)?$`)
 )
 
-// reserved are the kinds that collide with other names in the projects of a language.
+// reserved lists, by language, the kinds that would collide with other names in a project.
 var reserved = map[string][]string{
 	"go": {"Loud", "Plain", "Style"},
 	"python": {
@@ -31,7 +31,7 @@ var reserved = map[string][]string{
 	},
 }
 
-// camelCase returns the kind for a name: WebShop for web-shop. A kind starts with a letter.
+// camelCase turns a name into a kind, which has to start with a letter: web-shop becomes WebShop.
 func camelCase(name string) string {
 	var kind strings.Builder
 	for word := range strings.SplitSeq(name, "-") {
@@ -45,14 +45,14 @@ func camelCase(name string) string {
 	return "X" + kind.String()
 }
 
-// asLabel returns the DNS label that is closest to a text: web-shop for "Web Shop".
+// asLabel turns a text into the closest DNS label: "Web Shop" becomes web-shop.
 func asLabel(text string) string {
 	label := strings.Trim(notLabel.ReplaceAllString(strings.ToLower(text), "-"), "-")
 	label = strings.TrimRight(label[:min(len(label), validation.DNS1123LabelMaxLength)], "-")
 	return cmp.Or(label, "web-shop")
 }
 
-// plural returns the resource of a kind, by the rule for the names of built-in resources.
+// plural returns the resource of a kind, as Kubernetes would name it.
 func plural(kind string) string {
 	name := strings.ToLower(kind)
 	for _, ending := range []string{"s", "x", "z", "ch", "sh"} {

@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Languages are the values of Options.Language. The projects of all but "webhook" use an SDK.
+// Languages lists what Options.Language may be. All but "webhook" use an SDK.
 var Languages = []string{"go", "python", "typescript", "webhook"}
 
-// Kinds are the values of Options.Kind.
+// Kinds lists what Options.Kind may be.
 var Kinds = []string{kindComposite, kindDecorator, kindMap}
 
 const (
@@ -23,31 +23,31 @@ const (
 	kindMap       = "map"
 )
 
-// Options select the project. An empty field has the default that its comment names.
+// Options says which project to write. An empty field gets the default in its comment.
 type Options struct {
 	// Name is the name of the project and of the controller, a DNS label.
 	Name string
 	// Language is one of Languages, Kind one of Kinds.
 	Language, Kind string
-	// Dir is the folder of the project; the default is the name.
+	// Dir is where to write the project; the default is a folder with the project's name.
 	Dir string
-	// Group and Version are those of the parent: "example.com" and "v1".
+	// Group and Version are the parent's; the defaults are "example.com" and "v1".
 	Group, Version string
-	// ParentKind is the kind of the parent: the name in camel case. Plural is its resource. A
-	// decorator has neither.
+	// ParentKind is the parent's kind; the default is the name in camel case. Plural is its resource.
+	// Leave both empty for a decorator.
 	ParentKind, Plural string
-	// Module is the path of a Go module: the group and the name.
+	// Module is the path of a Go module; the default is the group followed by the name.
 	Module string
-	// Image is the name of the container image: the name with the tag "dev".
+	// Image is the container image; the default is the name with the tag "dev".
 	Image string
-	// SDK is the folder of a checkout of Hookloop with the SDKs that the project uses. If it is empty,
-	// the project uses the published SDKs of Release.
+	// SDK is a checkout of Hookloop whose SDKs the project should use. If it is empty, the project
+	// uses the published SDKs of Release.
 	SDK string
-	// Release is the version of Hookloop, such as "v0.1.0".
+	// Release is a version of Hookloop, such as "v0.1.0".
 	Release string
 }
 
-// OptionError is a wrong option. Its text names the flag and the expected value.
+// OptionError says which flag has a wrong value and what was expected.
 type OptionError struct{ Problem string }
 
 // Error returns one line.
@@ -55,7 +55,7 @@ func (e *OptionError) Error() string { return e.Problem }
 
 func wrong(format string, args ...any) error { return &OptionError{fmt.Sprintf(format, args...)} }
 
-// complete returns the options with their defaults, or an *OptionError.
+// complete fills in the defaults, or returns an *OptionError.
 func (o Options) complete() (Options, error) {
 	if o.Name == "" {
 		return o, wrong("got no NAME, expected the name of the project, such as \"shop\"")
@@ -78,7 +78,7 @@ func (o Options) complete() (Options, error) {
 	return o, o.locateSDK()
 }
 
-// checkChoices checks the options with a fixed set of values, and those that exclude each other.
+// checkChoices checks options that allow only certain values, and options that exclude each other.
 func (o Options) checkChoices() error {
 	if !slices.Contains(Languages, o.Language) {
 		return wrong("--lang: got %q, expected %s", o.Language, oneOf(Languages))
@@ -96,7 +96,7 @@ func (o Options) checkChoices() error {
 	return nil
 }
 
-// checkNames checks the names by the rules of the API server for CRDs.
+// checkNames checks names as the API server would for CRDs.
 func (o Options) checkNames() error {
 	if problems := validation.IsDNS1123Subdomain(o.Group); len(problems) > 0 || !strings.Contains(o.Group, ".") {
 		return wrong("--group: got %q, expected a DNS name with a dot, such as \"example.com\"", o.Group)
@@ -128,7 +128,7 @@ func (o Options) checkNames() error {
 	return nil
 }
 
-// checkText refuses names that YAML reads as something else: "on" as true, "1e3" as a number.
+// checkText refuses names that YAML would read as something else: "on" as true, "1e3" as a number.
 func (o Options) checkText() error {
 	for _, c := range []struct{ flag, value string }{
 		{"NAME", o.Name}, {"--group", o.Group}, {"--parent-kind", o.ParentKind}, {"--plural", o.Plural}, {"--image", o.Image},
@@ -141,7 +141,7 @@ func (o Options) checkText() error {
 	return nil
 }
 
-// locateSDK makes the path of the SDK absolute, or checks that the registries have one.
+// locateSDK makes the path of the SDK absolute, or checks that a published one exists.
 func (o *Options) locateSDK() error {
 	if o.Language == "webhook" {
 		o.SDK = ""

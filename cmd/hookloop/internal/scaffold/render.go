@@ -18,13 +18,13 @@ import (
 //go:embed all:templates
 var templates embed.FS
 
-// The controller, and the role that follows from it.
+// These files hold the controller, and the role that is computed from it.
 const (
 	controllerFile = "manifests/controller.yaml"
 	roleFile       = "manifests/role.yaml"
 )
 
-// hookFile returns the file with the hook of a language's projects.
+// hookFile returns the name of the file that holds the hook.
 func hookFile(language string) string {
 	switch language {
 	case "go":
@@ -36,24 +36,24 @@ func hookFile(language string) string {
 	}
 }
 
-// suffix is the end of the name of each template.
+// suffix ends the name of each template.
 const suffix = ".tmpl"
 
-// project is the data of the templates.
+// project holds what the templates can use.
 type project struct {
 	Options
-	// APIVersion is the parent's: "example.com/v1".
+	// APIVersion is the parent's API version, such as "example.com/v1".
 	APIVersion string
 	// Singular is the parent's kind in lower case.
 	Singular string
-	// Main reports the kind of controller: one of the three is true.
+	// Composite, Decorator and Map say which kind of controller this is: one of them is true.
 	Composite, Decorator, Map bool
-	// Hook is the file with the hook.
+	// Hook is the name of the file that holds the hook.
 	Hook string
-	// Webhook reports that the hook uses no SDK. Port is the port of the hook in its Pod.
+	// Webhook says that the hook uses no SDK. Port is where it listens in its Pod.
 	Webhook bool
 	Port    int
-	// PackageVersion is the version of the SDKs in the registries, without a "v".
+	// PackageVersion is the version of the published SDKs, without a "v".
 	PackageVersion string
 }
 
@@ -70,8 +70,8 @@ func newProject(o Options) project {
 	return p
 }
 
-// render returns the contents of the project's files by their paths. A file of a more special
-// folder replaces one with the same name.
+// render returns the project's files by path. If two folders have a file with the same name, the
+// more specific folder wins.
 func render(p project) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, folder := range []string{"all", p.Kind, path.Join(p.Language, "all"), path.Join(p.Language, p.Kind)} {
@@ -100,7 +100,7 @@ func render(p project) (map[string][]byte, error) {
 	return files, nil
 }
 
-// roleFor returns the role of a controller, as "hookloop rbac" prints it.
+// roleFor computes the role of a controller, as "hookloop rbac" prints it.
 func roleFor(controller []byte, name string) ([]byte, error) {
 	set, err := manifest.Read(bytes.NewReader(controller), "-")
 	if err != nil {
@@ -117,8 +117,8 @@ func roleFor(controller []byte, name string) ([]byte, error) {
 	return role.Bytes(), nil
 }
 
-// renderFile returns the content of one template. Its actions are between <% and %>, because Go,
-// Make and TypeScript use braces.
+// renderFile renders one template. Actions stand between <% and %>, because Go, Make and TypeScript
+// use braces.
 func renderFile(name string, p project) ([]byte, error) {
 	text, err := templates.ReadFile(name)
 	if err != nil {

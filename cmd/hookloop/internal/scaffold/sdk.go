@@ -5,11 +5,11 @@ import (
 	"path/filepath"
 )
 
-// checkoutMark is a file that only a checkout of Hookloop has.
+// checkoutMark is a file by which we recognize a checkout of Hookloop.
 const checkoutMark = "sdk/go/go.mod"
 
-// FindSDK returns the checkout of Hookloop that a program is in, or "". A program that "make build"
-// has built is in its checkout, and a new project can use the SDKs there.
+// FindSDK returns the checkout of Hookloop in which the program lies, or "". After "make build" it
+// lies in one, and a new project can use the SDKs there.
 func FindSDK(program string) string {
 	path, err := filepath.EvalSymlinks(program)
 	if err != nil {
@@ -30,5 +30,5 @@ func isCheckout(dir string) bool {
 	return err == nil
 }
 
-// IsRelease reports whether the registries have the SDKs of a version of Hookloop.
+// IsRelease returns true if the SDKs of this version are published.
 func IsRelease(version string) bool { return releasePattern.MatchString(version) }

@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// Project is a project that was written.
+// Project describes the project that was written.
 type Project struct {
-	// Dir is its folder, and Files are the paths of its files in that folder, sorted.
+	// Dir is the project's folder. Files lists the paths of its files in that folder, sorted.
 	Dir   string   `json:"dir"`
 	Files []string `json:"files"`
-	// Hook is the file with the hook.
+	// Hook is the name of the file that holds the hook.
 	Hook string `json:"hook"`
 }
 
-// Write writes the project of the options. It replaces no file: if one of its files exists, it
-// writes nothing, and the error names the files. Wrong options are an *OptionError.
+// Write writes a project. If one of its files exists already, Write changes nothing and returns an
+// error that names the files. A wrong option is an *[OptionError].
 func Write(o Options) (*Project, error) {
 	o, err := o.complete()
 	if err != nil {
@@ -45,7 +45,7 @@ func Write(o Options) (*Project, error) {
 	return &Project{Dir: o.Dir, Files: names, Hook: p.Hook}, nil
 }
 
-// refuseExisting returns an error that names the files that are in the way of a project.
+// refuseExisting returns an error that names the files that exist already.
 func refuseExisting(dir string, names []string) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return fmt.Errorf("%s: is a file, expected a folder or a free name", dir)
@@ -66,14 +66,14 @@ func refuseExisting(dir string, names []string) error {
 		"folder with --dir", dir, len(existing), strings.Join(existing, ", "))
 }
 
-// writer writes new files and remembers them.
+// writer writes new files, and remembers them so that they can be removed.
 type writer struct {
 	dir string
-	// made are the files and folders that it has made, in order.
+	// made lists the files and folders that were made, in order.
 	made []string
 }
 
-// write makes a file that does not exist, and its folders.
+// write makes a new file, and its folders if they are missing.
 func (w *writer) write(name string, content []byte) error {
 	target := filepath.Join(w.dir, filepath.FromSlash(name))
 	if err := w.makeFolder(filepath.Dir(target)); err != nil {
@@ -105,7 +105,7 @@ func (w *writer) makeFolder(path string) error {
 	return nil
 }
 
-// undo removes all files and folders that were made.
+// undo removes the files and folders that were made.
 func (w *writer) undo() error {
 	var failures []error
 	for _, path := range slices.Backward(w.made) {
