@@ -1,8 +1,8 @@
-// Package filewatch reports changes of files and of folders, once each burst of changes has ended.
+// Package filewatch tells a command when files have changed, once per burst of changes. Call
+// [Watch] with the paths and a function; it returns when its context ends.
 //
-// It reads no file, and does not know what a change means. Its data comes from the kernel
-// (fsnotify); a slow check finds the few replacements that have no event. A watch belongs to one
-// call of Watch, which runs until its context ends. It is tested on real files.
+// It gets events from the kernel through fsnotify. A few replacements cause no event, so it also
+// checks the paths every few seconds. It does not read the files.
 package filewatch
 
 import (
@@ -21,45 +21,45 @@ import (
 )
 
 const (
-	// settle is the time without a change after which a burst has ended: editors write a file in
-	// several steps.
+	// settle is how long no change must come until a burst is over. Editors write a file in several
+	// steps.
 	settle = 100 * time.Millisecond
-	// checkInterval is the time between two checks of the paths. They find a folder that is renamed
-	// together with one above it, and one that is mounted: neither has an event.
+	// checkInterval is how often to check the paths. The check finds folders that cause no event: one
+	// that is renamed together with a folder above it, and one that is mounted.
 	checkInterval = 10 * time.Second
 )
 
-// Config configures Watch.
+// Config says what [Watch] should watch.
 type Config struct {
-	// Paths are files and folders. A file or a folder may be replaced, or come later, and so may each
-	// symbolic link on the way to it. The path itself is then reported.
+	// Paths lists files and folders. They need not exist yet and may be replaced, and so may symbolic
+	// links on the way to them; then the path itself is reported as changed.
 	Paths []string
-	// Recursive also watches the folders below, except those that Ignore names.
+	// Recursive also watches the folders below, except where Ignore returns true.
 	Recursive bool
-	// Ignore reports whether a file or a folder is passed over; nil passes over none.
+	// Ignore returns true for files and folders to skip. If it is nil, nothing is skipped.
 	Ignore func(path string) bool
-	// Changed is called with the changed files, sorted, after each burst of changes.
+	// Changed is called after each burst with the changed files, sorted.
 	Changed func(paths []string)
 }
 
-// watch is one running watch. All paths in it, except those of the settings, are absolute and
-// without symbolic links.
+// watch holds the state of one call of Watch. Its paths are absolute and without symbolic links,
+// except those that Config names.
 type watch struct {
 	Config
 	notify  *fsnotify.Watcher
 	check   time.Duration
 	targets []*target
-	// watched are the watched folders, as they were when their watches began.
+	// watched holds the watched folders, as they were when we began to watch them.
 	watched map[string]fs.FileInfo
 }
 
-// Watch watches until ctx is done; then it returns nil. Begun is called when no change can be
-// missed any more; it may be nil.
+// Watch watches until ctx ends and then returns nil. It calls begun, which may be nil, when every
+// later change will be noticed.
 func Watch(ctx context.Context, s Config, begun func()) error {
 	return watchEvery(ctx, checkInterval, s, begun)
 }
 
-// watchEvery is Watch with an interval between checks.
+// watchEvery is Watch with another interval between the checks.
 func watchEvery(ctx context.Context, check time.Duration, s Config, begun func()) error {
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -81,7 +81,7 @@ func watchEvery(ctx context.Context, check time.Duration, s Config, begun func()
 	return w.run(ctx)
 }
 
-// add watches a path of the settings. At the start, its folder must exist.
+// add watches one of the configured paths. Its folder must exist at the start.
 func (w *watch) add(path string) error {
 	if _, err := os.Stat(filepath.Dir(path)); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (w *watch) run(ctx context.Context) error {
 	}
 }
 
-// changes returns the changed files of an event.
+// changes returns the files that an event says have changed.
 func (w *watch) changes(event fsnotify.Event) (changed []string, err error) {
 	path := filepath.Clean(event.Name)
 	if event.Op == fsnotify.Chmod {
@@ -163,8 +163,7 @@ func (w *watch) changes(event fsnotify.Event) (changed []string, err error) {
 	return changed, nil
 }
 
-// moved returns the paths of the settings that lead to another file or folder than at the last
-// event.
+// moved returns the configured paths that now lead to a different file or folder.
 func (w *watch) moved() (paths []string, err error) {
 	for _, t := range w.targets {
 		moved, err := w.followAgain(t)
@@ -178,9 +177,9 @@ func (w *watch) moved() (paths []string, err error) {
 	return paths, nil
 }
 
-// lost returns all paths of the settings if the error of a watcher means that events are lost: any
-// file may have changed, and any folder may be new. A folder that is renamed and then deleted is
-// reported by EINVAL.
+// lost returns all configured paths if the error means that events were lost: then any file may
+// have changed, and any folder may be new. A folder that is renamed and then deleted shows up as
+// EINVAL.
 func (w *watch) lost(cause error) ([]string, error) {
 	if !errors.Is(cause, fsnotify.ErrEventOverflow) && !errors.Is(cause, syscall.EINVAL) {
 		return nil, cause

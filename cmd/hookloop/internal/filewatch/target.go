@@ -12,33 +12,33 @@ import (
 )
 
 const (
-	// maxLinks bounds the symbolic links of a path, as Linux does.
+	// maxLinks limits the symbolic links in a path, as Linux does.
 	maxLinks = 40
-	// watchesParents reports whether the folder of each watched folder is watched, too. Other systems
-	// than Linux open each file of a watched folder.
+	// watchesParents says whether to watch the parent of each watched folder, too. We do this only on
+	// Linux, because other systems open every file of a watched folder.
 	watchesParents = runtime.GOOS == "linux"
 )
 
-// target is a path of the settings, and the file or the folder to which it leads at present.
+// target holds a configured path, and the file or folder that it leads to.
 type target struct {
 	path string
-	// entries are the files, folders and symbolic links on the way: if one of them is replaced, the
-	// path may lead elsewhere. parents are the watched folders of entries.
+	// entries holds the files, folders and symbolic links on the way. If one of them is replaced, the
+	// path may lead elsewhere. parents holds the watched folders that contain them.
 	entries, parents map[string]bool
-	// folders are the watched folders of which each file counts.
+	// folders holds the watched folders in which every file counts.
 	folders map[string]bool
-	// real is the file or the folder; empty if there is none. info is what it was when it was found.
+	// real is where the path leads, or "" if it leads nowhere. info describes it as it was then.
 	real string
 	info fs.FileInfo
 }
 
-// name returns the name of a file below the target, in the form of the settings.
+// name returns how the configuration would name a file below the target.
 func (t *target) name(path string) string {
 	return filepath.Join(t.path, strings.TrimPrefix(path, t.real))
 }
 
-// follow finds the file or the folder to which a target leads, and watches what may change it. It
-// reports whether it is another one than before.
+// follow finds out where the path leads, and watches whatever may change that. It returns true if
+// the path leads elsewhere than before.
 func (w *watch) follow(t *target) (moved bool, err error) {
 	before := t.real
 	known := t.info
@@ -67,7 +67,7 @@ func (w *watch) follow(t *target) (moved bool, err error) {
 	return moved, err
 }
 
-// followAgain is follow after the start: a folder that cannot be read counts as one that is gone.
+// followAgain is follow after the start: a folder that cannot be read counts as gone.
 func (w *watch) followAgain(t *target) (moved bool, err error) {
 	moved, err = w.follow(t)
 	if passable(err) {
@@ -76,9 +76,9 @@ func (w *watch) followAgain(t *target) (moved bool, err error) {
 	return moved, err
 }
 
-// resolve returns the file or the folder to which a target leads; "" if there is none. It watches
-// the folders of the entries that may be replaced: of symbolic links, of the last entry, and of the
-// first one that is missing.
+// resolve returns where the path leads, or "" if it leads nowhere. It watches the folders whose
+// entries may be replaced: those with a symbolic link, with the last entry, and with the first
+// missing one.
 func (w *watch) resolve(t *target) (string, error) {
 	t.entries = map[string]bool{}
 	t.parents = map[string]bool{}
@@ -121,9 +121,9 @@ func (w *watch) resolve(t *target) (string, error) {
 	return at, nil
 }
 
-// look returns what an entry is; nil if it is missing. If it may be replaced, its folder is watched
-// before. A folder that cannot be watched is an error for a file only: nothing else would report
-// that it is written.
+// look describes an entry, or returns nil if it is missing. It watches the entry's folder first if
+// the entry may be replaced. It returns an error if the folder of a file cannot be watched, because
+// then we would not notice writes to the file.
 func (w *watch) look(t *target, entry string, last bool) (fs.FileInfo, error) {
 	info, err := os.Lstat(entry)
 	plain := err == nil && info.IsDir()
@@ -143,8 +143,8 @@ func (w *watch) look(t *target, entry string, last bool) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// addTree watches a folder of a target and, if the settings are recursive, those below it. Folders
-// that vanish meanwhile, or that cannot be read, are passed over.
+// addTree watches a folder, and the folders below it if the configuration is recursive. It skips
+// folders that vanish meanwhile or cannot be read.
 func (w *watch) addTree(t *target, top string) error {
 	return filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
 		passed := func(err error) bool { return passable(err) && path != t.real }
@@ -169,7 +169,7 @@ func (w *watch) addTree(t *target, top string) error {
 	})
 }
 
-// ensure watches a folder, unless it is watched already.
+// ensure watches a folder if it is not watched yet.
 func (w *watch) ensure(folder string) error {
 	info, err := os.Stat(folder)
 	if known := w.watched[folder]; known != nil {
@@ -191,7 +191,7 @@ func (w *watch) ensure(folder string) error {
 	return nil
 }
 
-// forget ends the watches of a folder that is gone, and of those below it.
+// forget stops watching a folder that is gone, and the folders below it.
 func (w *watch) forget(folder string) {
 	for path := range w.watched {
 		if path == folder || strings.HasPrefix(path, folder+string(filepath.Separator)) {
@@ -203,7 +203,7 @@ func (w *watch) forget(folder string) {
 	}
 }
 
-// prune ends the watches that no target needs any more.
+// prune stops watching folders that no target needs.
 func (w *watch) prune() {
 	for path := range w.watched {
 		if !slices.ContainsFunc(w.targets, func(t *target) bool { return t.parents[path] || t.folders[path] }) {
@@ -217,7 +217,7 @@ func (w *watch) unwatch(path string) {
 	delete(w.watched, path)
 }
 
-// passable reports whether a file or a folder is missing, or cannot be read.
+// passable returns true if the error means that a file or folder is missing or cannot be read.
 func passable(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR)
 }
@@ -225,7 +225,7 @@ func passable(err error) bool {
 // root returns the root of an absolute path.
 func root(path string) string { return filepath.VolumeName(path) + string(filepath.Separator) }
 
-// split returns the names in a path, without those that have no meaning.
+// split returns the names in a path, without those that mean nothing, such as ".".
 func split(path string) []string {
 	names := strings.Split(strings.TrimPrefix(path, filepath.VolumeName(path)), string(filepath.Separator))
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" || name == "." })

@@ -1,7 +1,8 @@
-// Package terminal writes text for people: in colour and in place on a terminal, plainly elsewhere.
+// Package terminal writes text for people: with colours and in place on a terminal, as plain text
+// elsewhere.
 //
-// It reads the environment (NO_COLOR, TERM) and the writer's file, and holds no other state. It is
-// not safe for concurrent use. Unit tests cover it.
+// Use [PaintOn] to colour texts for a writer, and a [Screen] for a text that changes. It respects
+// NO_COLOR and TERM. A Screen is not safe for concurrent use.
 package terminal
 
 import (
@@ -13,10 +14,10 @@ import (
 	"golang.org/x/term"
 )
 
-// Color is the meaning of a colour.
+// Color says what a colour means; the terminal chooses the tone.
 type Color string
 
-// The colours.
+// These are the colours.
 const (
 	Good    Color = "\x1b[32m" // green
 	Waiting Color = "\x1b[33m" // yellow
@@ -26,22 +27,22 @@ const (
 	reset = "\x1b[0m"
 )
 
-// Paint colours a text; it may leave it as it is.
+// Paint colours a text, or returns it as it is.
 type Paint func(Color, string) string
 
-// Plain paints nothing.
+// Plain returns the text as it is.
 func Plain(_ Color, text string) string { return text }
 
-// Live reports whether a writer is a terminal that can be drawn on.
+// Live returns true if out is a terminal on which we can draw.
 func Live(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
 }
 
-// Colored reports whether text for a writer has colours: on a terminal, unless NO_COLOR is set.
+// Colored returns true if text for w should have colours: on a terminal, unless NO_COLOR is set.
 func Colored(w io.Writer) bool { return Live(w) && os.Getenv("NO_COLOR") == "" }
 
-// PaintOn returns the Paint for a writer: Plain unless it is Colored.
+// PaintOn returns the Paint to use for w. It is [Plain] unless w is [Colored].
 func PaintOn(w io.Writer) Paint {
 	if !Colored(w) {
 		return Plain
@@ -49,7 +50,7 @@ func PaintOn(w io.Writer) Paint {
 	return func(c Color, text string) string { return string(c) + text + reset }
 }
 
-// Screen shows texts one after the other. On a terminal each replaces the one before.
+// Screen shows one text after the other. On a terminal, each text replaces the one before.
 type Screen struct {
 	out    io.Writer
 	live   bool
@@ -69,7 +70,7 @@ func NewScreen(out io.Writer) *Screen {
 	}}
 }
 
-// The control sequences of a terminal.
+// These sequences control a terminal.
 const (
 	clearAll   = "\x1b[2J"
 	home       = "\x1b[H"
@@ -79,7 +80,7 @@ const (
 	wrap       = "\x1b[?7h"
 )
 
-// Show shows a text. On a terminal it shows as many lines as there is room for.
+// Show shows a text. On a terminal it shows as many lines as fit.
 func (s *Screen) Show(text string) error {
 	before := s.drawn
 	s.drawn = true
