@@ -1,9 +1,9 @@
-// Package catalog finds resources: those of Kubernetes or of a cluster, and those of the
-// CustomResourceDefinitions in files.
+// Package catalog tells the commands which resources exist. Use [New] for Kubernetes' own resources
+// and the CRDs in files, or [Of] for the resources of a cluster.
 //
-// Without a cluster it asks the API server in memory (internal/memapi), by the engine's own
-// discovery, so that a resource has the same properties as in a cluster. It knows one version of
-// each group of Kubernetes. A Catalog does not change after New, and is safe for concurrent use.
+// Without a cluster it runs the engine's own discovery against the API server in memory, so that a
+// resource has the same properties as in a cluster. It knows one version of each of Kubernetes'
+// groups. A Catalog does not change and is safe for concurrent use.
 package catalog
 
 import (
@@ -20,16 +20,16 @@ import (
 	clientdiscovery "k8s.io/client-go/discovery"
 )
 
-// Catalog is a set of resources.
+// Catalog knows a set of resources.
 type Catalog struct {
 	known *engine.Resources
-	// declared has the resources of files that known may lack, in groups; it may be nil.
+	// declared holds, by group, the resources of files that known may not have. It may be nil.
 	declared *engine.Resources
 	groups   map[string]bool
 }
 
 // Of returns the resources of a cluster, and those of CRDs that it may not have yet. If the cluster
-// cannot list some groups, it is unknown whether it serves their resources.
+// cannot list some groups, we do not know whether it serves their resources.
 func Of(
 	ctx context.Context, client clientdiscovery.ServerResourcesInterface, crds []*manifest.CRD,
 ) (*Catalog, error) {
@@ -49,8 +49,8 @@ func Of(
 	return c, nil
 }
 
-// New returns the resources of Kubernetes and of the CRDs. A CRD that an API server would refuse is
-// an error.
+// New returns the resources of Kubernetes and of the given CRDs. It returns an error if an API
+// server would refuse a CRD.
 func New(ctx context.Context, crds []*manifest.CRD) (*Catalog, error) {
 	var definitions []*apiextensionsv1.CustomResourceDefinition
 	for _, crd := range crds {
@@ -72,13 +72,13 @@ func New(ctx context.Context, crds []*manifest.CRD) (*Catalog, error) {
 	return &Catalog{known: known}, nil
 }
 
-// Resource returns the resource that a rule names, and reports whether it is known.
+// Resource looks up the resource that a rule names. It returns false if the resource is not known.
 func (c *Catalog) Resource(rule v1alpha1.ResourceRule) (object.Resource, bool) {
 	r, err := c.find(rule)
 	return r, err == nil
 }
 
-// Absent reports whether a resource is certainly neither served nor declared.
+// Absent returns true if a resource is certainly neither served nor declared.
 func (c *Catalog) Absent(rule v1alpha1.ResourceRule) bool {
 	_, err := c.find(rule)
 	var missing *engine.NotServedError
@@ -93,7 +93,7 @@ func (c *Catalog) find(rule v1alpha1.ResourceRule) (object.Resource, error) {
 	return c.declared.Resource(rule.APIVersion, rule.Resource)
 }
 
-// Similar returns the known resource that a wrong rule probably means.
+// Similar returns the known resource that a misspelt rule probably means.
 func (c *Catalog) Similar(rule v1alpha1.ResourceRule) (object.Resource, bool) {
 	if c.groups[rule.GVR().Group] {
 		if r, found := c.declared.Similar(rule.APIVersion, rule.Resource); found {

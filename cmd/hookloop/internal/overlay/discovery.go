@@ -15,10 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// aggregated is the media type of the discovery document that has the resources of all groups.
+// aggregated is the media type of the discovery document that covers all groups.
 const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// groups answers /apis: the API server's groups, and the overlay's.
+// groups answers /apis with the API server's groups and the overlay's.
 func (t *transport) groups(r *http.Request) (*http.Response, error) {
 	accept := "application/json"
 	if strings.Contains(r.Header.Get("Accept"), "v=v2;as=APIGroupDiscoveryList") {
@@ -46,8 +46,8 @@ func (t *transport) groups(r *http.Request) (*http.Response, error) {
 	return answer(served, all)
 }
 
-// mergeGroup puts the overlay's group into the API server's list. Resources of the group that only
-// the API server has, such as ControllerRevisions, stay.
+// mergeGroup adds the overlay's group to the API server's list. It keeps resources of the group
+// that only the API server has, such as ControllerRevisions.
 func mergeGroup(all, ours *apidiscoveryv2.APIGroupDiscoveryList) {
 	isOurs := func(g apidiscoveryv2.APIGroupDiscovery) bool { return g.Name == v1alpha1.GroupVersion.Group }
 	own := ours.Items[slices.IndexFunc(ours.Items, isOurs)] // the overlay always has its group
@@ -69,7 +69,7 @@ func mergeGroup(all, ours *apidiscoveryv2.APIGroupDiscoveryList) {
 	all.Items[at] = own
 }
 
-// plainGroups merges the list of groups without resources.
+// plainGroups does the same for the older list, which names the groups without their resources.
 func (t *transport) plainGroups(r *http.Request, served *http.Response, data []byte) (*http.Response, error) {
 	_, own, err := fetch(t.overlay.memory, r, "application/json")
 	if err != nil {
@@ -89,7 +89,7 @@ func (t *transport) plainGroups(r *http.Request, served *http.Response, data []b
 	return answer(served, all)
 }
 
-// resources answers the list of resources of the overlay's group and version.
+// resources answers a request for the resources of the overlay's group and version.
 func (t *transport) resources(r *http.Request) (*http.Response, error) {
 	own, data, err := fetch(t.overlay.memory, r, "application/json")
 	if err != nil {
@@ -117,7 +117,7 @@ func (t *transport) resources(r *http.Request) (*http.Response, error) {
 	return answer(own, ours)
 }
 
-// fetch sends a request for a document, and reads it. The body of the response can be read again.
+// fetch requests a document and reads it. The body of the response can still be read afterwards.
 func fetch(from http.RoundTripper, r *http.Request, accept string) (*http.Response, []byte, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Accept", accept)

@@ -12,20 +12,19 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Source is a source of declared controllers.
+// Source provides declared controllers.
 type Source interface {
-	// Follow calls replace with all controllers, at the start and after each change, until ctx is
-	// done.
+	// Follow calls replace with all controllers at the start and after each change, until ctx ends.
 	Follow(ctx context.Context, replace func([]*unstructured.Unstructured) error) error
 }
 
-// Declared is an overlay with the controllers of a source. It implements server.Declared.
+// Declared feeds an [Overlay] from a [Source]. It implements server.Declared. Make one with [From].
 type Declared struct {
 	overlay *Overlay
 	source  Source
 }
 
-// From returns an overlay with the controllers of a source.
+// From makes an overlay with the controllers of a source.
 func From(s Source) (*Declared, error) {
 	o, err := New()
 	if err != nil {
@@ -45,10 +44,11 @@ func (d *Declared) Follow(ctx context.Context, known func()) error {
 	})
 }
 
-// Files returns the controllers of files and folders, which are read again when they change; "-" is
-// standard input, which is read once. Other objects in them are passed over. If the files are wrong
-// when the process starts, it ends; later, the controllers stay as they were, and the log has the
-// fault.
+// Files reads controllers from files and folders, and again when they change; "-" is standard input
+// and is read once. Other objects in the files are ignored.
+//
+// If the files are wrong when the process starts, Follow returns the error. Later, it logs the
+// error and keeps the controllers as they were.
 func Files(paths ...string) Source { return files{paths} }
 
 type files struct{ paths []string }
@@ -74,7 +74,7 @@ func (f files) Follow(ctx context.Context, replace func([]*unstructured.Unstruct
 		func() { changed(nil) }) // they may have changed before the watch began
 }
 
-// stdin reports whether the controllers come from standard input, which does not change.
+// stdin returns true if the controllers come from standard input, which cannot change.
 func (f files) stdin() bool { return slices.Contains(f.paths, "-") }
 
 func (f files) read(replace func([]*unstructured.Unstructured) error) error {

@@ -1,11 +1,12 @@
-// Package overlay makes an API server serve declared controllers that are in memory: requests about
-// controllers are answered from memory, all others by the real API server.
+// Package overlay lets an engine run controllers from files, on a cluster that need not have
+// Hookloop's CRDs. Make an [Overlay], give the engine a transport from its Wrap, and call Replace
+// with the controllers.
 //
-// So an engine runs controllers that are read from files, on a cluster that need not have
-// Hookloop's CRDs. The controllers are objects of package memapi with the embedded CRDs: they are
-// validated and defaulted, and have a status, as in a cluster. Nothing of them is written to the
-// cluster. ControllerRevisions are not in the overlay, because a rollout must survive a restart of
-// the process. An Overlay is safe for concurrent use.
+// The transport answers requests about controllers from memory and sends all others to the API
+// server. The controllers are kept in package memapi with the embedded CRDs, so they are validated
+// and defaulted and have a status, as in a cluster. They are never written to the cluster.
+// ControllerRevisions do go to the cluster, because a rollout must survive a restart of the
+// process. An Overlay is safe for concurrent use.
 package overlay
 
 import (
@@ -23,16 +24,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// history is the number of events that are kept for each kind of controller.
+// history is how many events are kept for each kind of controller.
 const history = 1000
 
-// Overlay has controllers in memory.
+// Overlay holds controllers in memory.
 type Overlay struct {
 	memory *memapi.Server
 	client dynamic.Interface
 }
 
-// New returns an Overlay without controllers.
+// New makes an Overlay without controllers.
 func New() (*Overlay, error) {
 	documents, err := manifests.CRDs()
 	if err != nil {
@@ -59,15 +60,15 @@ func New() (*Overlay, error) {
 	return &Overlay{memory, client}, nil
 }
 
-// Close ends the watches of the controllers.
+// Close ends all watches of controllers.
 func (o *Overlay) Close() { o.memory.Close() }
 
-// isController reports whether a resource of Hookloop's group declares controllers.
+// isController returns true if a resource of Hookloop's group declares controllers.
 func isController(plural string) bool {
 	return slices.ContainsFunc(hook.Descriptors(), func(k hook.Descriptor) bool { return k.Plural == plural })
 }
 
-// Wrap returns the transport of a client that sees the overlay: next reaches the API server.
+// Wrap returns a transport for a client that should see the overlay. next reaches the API server.
 func (o *Overlay) Wrap(next http.RoundTripper) http.RoundTripper { return &transport{o, next} }
 
 // transport answers requests from the overlay or from the API server.

@@ -12,11 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// manager is the field manager of the controllers' specs.
+// manager is the field manager that writes the controllers.
 const manager = "hookloop-files"
 
-// Replace makes the given controllers those of the overlay: it creates, changes and deletes. If one
-// of them is invalid it stays as it was, and the error has the API server's answers for all such.
+// Replace creates, changes and deletes controllers until the overlay has exactly the given ones. If
+// one of them is invalid, its old version stays; the error contains the API server's answer about
+// each invalid one.
 func (o *Overlay) Replace(ctx context.Context, controllers []*unstructured.Unstructured) error {
 	var faults []error
 	for _, kind := range hook.Descriptors() {
@@ -50,7 +51,7 @@ func (o *Overlay) Replace(ctx context.Context, controllers []*unstructured.Unstr
 	return errors.Join(faults...)
 }
 
-// Has reports whether an object is a controller of the overlay's kinds.
+// Has returns true if the object declares a controller that the overlay would serve.
 func Has(o *unstructured.Unstructured) bool {
 	gvk := o.GroupVersionKind()
 	return gvk.Group == v1alpha1.GroupVersion.Group && slices.ContainsFunc(hook.Descriptors(),
