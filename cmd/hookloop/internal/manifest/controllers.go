@@ -12,18 +12,18 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Controller is a controller of a file, defaulted and validated as the engine does.
+// Controller holds a controller from a file, defaulted and validated as the engine does it.
 type Controller struct {
 	*Object
 	Declared v1alpha1.Controller
 }
 
-// String is the kind and name, as in CompositeController "web".
+// String returns the kind and name, such as CompositeController "web".
 func (c *Controller) String() string { return fmt.Sprintf("%s %q", c.GVK().Kind, c.Name()) }
 
-// Controllers returns the controllers of the set. The error joins an *Error for each fault: a field
-// that is unknown or has a wrong value, or two controllers of one kind and name. A set without a
-// controller is an error, too.
+// Controllers decodes the controllers of the set. It returns an error if there is none. Otherwise
+// the error joins an *[Error] for each fault: an unknown field, a wrong value, or two controllers
+// with the same kind and name.
 func (s *Set) Controllers() ([]*Controller, error) {
 	var controllers []*Controller
 	var errs []error
@@ -55,7 +55,7 @@ func (s *Set) Controllers() ([]*Controller, error) {
 	return controllers, nil
 }
 
-// Controller decodes a controller; it returns nil for an object of another kind.
+// Controller decodes the object as a controller. It returns nil if the object is of another kind.
 func (o *Object) Controller() (*Controller, error) {
 	c, faults := o.Decode()
 	if err := o.join(faults); err != nil {
@@ -64,10 +64,10 @@ func (o *Object) Controller() (*Controller, error) {
 	return c, nil
 }
 
-// Fault is a fault of a field of an object.
+// Fault says what is wrong with a field of an object.
 type Fault struct{ Field, Text string }
 
-// join returns the faults as errors with their positions, in the order of the file.
+// join turns the faults into errors with positions, in the order of the file.
 func (o *Object) join(faults []Fault) error {
 	all := make([]*Error, 0, len(faults))
 	for _, f := range faults {
@@ -81,8 +81,8 @@ func (o *Object) join(faults []Fault) error {
 	return errors.Join(errs...)
 }
 
-// Decode decodes a controller and returns its faults; it returns nil for an object of another kind.
-// A controller with faults may be incomplete.
+// Decode decodes the object as a controller and returns what is wrong with it. It returns nil if
+// the object is of another kind. If there are faults, the controller may be incomplete.
 func (o *Object) Decode() (*Controller, []Fault) {
 	if o.GVK().Group != v1alpha1.GroupVersion.Group {
 		return nil, nil
@@ -110,11 +110,11 @@ func (o *Object) Decode() (*Controller, []Fault) {
 	return c, faults
 }
 
-// Into decodes the object into a Go type. A field that the type does not have is an error, as for
-// kubectl apply.
+// Into decodes the object into a Go value. As with kubectl apply, a field that the Go type does not
+// have is an error.
 func (o *Object) Into(into any) error { return o.join(o.strict(into)) }
 
-// strict decodes the object, and returns the fields that are wrong or unknown.
+// strict decodes the object and returns the fields that are wrong or unknown.
 func (o *Object) strict(into any) []Fault {
 	unknown, err := kjson.UnmarshalStrict(o.Raw(), into)
 	if err != nil {
@@ -132,7 +132,7 @@ func (o *Object) strict(into any) []Fault {
 	return faults
 }
 
-// explain finds the field in an error of a JSON decoder.
+// explain finds the field that an error of the JSON decoder is about.
 func explain(err error) Fault {
 	text := object.Explain(err).Error()
 	if wrong := "metadata: "; strings.HasPrefix(err.Error(), wrong) && !strings.HasPrefix(text, wrong) {
@@ -145,14 +145,14 @@ func explain(err error) Fault {
 	return Fault{path, text}
 }
 
-// CRD is a CustomResourceDefinition of a file.
+// CRD holds a CustomResourceDefinition from a file.
 type CRD struct {
 	*Object
 	Definition *apiextensionsv1.CustomResourceDefinition
 }
 
-// CRDs returns the CustomResourceDefinitions of the set, as written: without the defaults of the
-// API server. The error joins an *Error for each that cannot be decoded.
+// CRDs decodes the CustomResourceDefinitions of the set as they are written, without the API
+// server's defaults. The error joins an *[Error] for each that cannot be decoded.
 func (s *Set) CRDs() ([]*CRD, error) {
 	var crds []*CRD
 	var errs []error

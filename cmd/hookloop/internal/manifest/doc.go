@@ -1,10 +1,10 @@
-// Package manifest reads Kubernetes objects from files, as kubectl's -f does, and keeps the line
-// and column of each field, so that an error about an object names its place.
+// Package manifest reads Kubernetes objects from files as kubectl's -f does. Call [Read] with the
+// paths, then use the objects of the [Set], or its Controllers and CRDs.
 //
-// Read takes files, directories and stdin. It limits the bytes, the documents, and the size that
-// aliases expand to, before it builds values. The package applies no schema and asks no cluster.
-// Client commands use it: validate, rbac, render, dev, serve.
+// It knows the line and column of each field. Use Errorf of an object to make an error that names
+// the place.
 //
-// A Set and its objects do not change after Read, so that they are safe for concurrent use. Tests
-// read files that are made to be wrong, and compare the errors with golden files.
+// Read limits the bytes, the documents and the size that aliases expand to, before it builds any
+// value. It applies no schema and asks no cluster. A Set and its objects do not change, so they are
+// safe for concurrent use.
 package manifest

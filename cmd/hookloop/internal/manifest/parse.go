@@ -16,7 +16,7 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 )
 
-// document is one document of a file.
+// document holds one document of a file.
 type document struct {
 	file  string
 	above int
@@ -109,7 +109,8 @@ func (d document) objects(l *limits) ([]*Object, error) {
 	return d.decode(root, text, "")
 }
 
-// decode returns the object of a mapping, or the items of a List. Kind is the default of items.
+// decode returns the object of a mapping, or the items of a List. kind is used for items that name
+// none.
 func (d document) decode(n *yaml.Node, text []byte, kind string) ([]*Object, error) {
 	type head struct {
 		APIVersion any               `json:"apiVersion"`
@@ -149,8 +150,8 @@ func (d document) items(list *Object, items []json.RawMessage, version, kind str
 	return objects, nil
 }
 
-// decode fills in the object. Common is apiVersion/kind of the items of a typed list, which may
-// have none themselves.
+// decode fills in the object. common is the apiVersion/kind that a typed list gives to items
+// without their own.
 func (o *Object) decode(text []byte, common string) ([]*Object, error) {
 	for _, field := range []string{"apiVersion", "kind"} {
 		if at, value, _ := step(o.node, field); at == nil && common == "" {
@@ -173,7 +174,7 @@ func (o *Object) decode(text []byte, common string) ([]*Object, error) {
 
 func (d document) at(n *yaml.Node) Position { return positionOf(d.file, d.above, n) }
 
-// lineOf finds the line in an error of the YAML parsers, which have no type for it.
+// lineOf finds the line number in the text of a YAML error, because these errors have no type.
 var lineOf = regexp.MustCompile(`(?s)^.*?line (\d+): (.*)$`)
 
 // syntax adds the file and its line to an error of a YAML parser.
@@ -192,8 +193,8 @@ func (d document) syntax(err error) error {
 	return faultf(at, "is not YAML: %s%s", text, d.hint())
 }
 
-// unprintable returns the index of the first byte that YAML does not have, which is not UTF-8 or a
-// control character; -1 without one.
+// unprintable returns the index of the first byte that YAML does not allow, because it is not UTF-8
+// or is a control character. It returns -1 if there is none.
 func (d document) unprintable() int {
 	for at := 0; at < len(d.text); {
 		r, size := utf8.DecodeRune(d.text[at:])
@@ -205,7 +206,7 @@ func (d document) unprintable() int {
 	return -1
 }
 
-// hint is the usual cause of a document with a wrong syntax.
+// hint names the usual cause of a syntax error in such a document.
 func (d document) hint() string {
 	if bytes.Contains(d.text, []byte("{{")) {
 		return "; the file looks like a template, expected its rendered form (helm template)"
@@ -213,12 +214,13 @@ func (d document) hint() string {
 	return ""
 }
 
-// escapes are the escapes that YAML does not have, half of a character and a slash, and an escaped
-// backslash, so that its second half begins no other.
+// escapes matches the escapes that JSON has and YAML does not: \/ and halves of a surrogate pair.
+// It also matches an escaped backslash, so that its second half does not look like the start of an
+// escape.
 var escapes = regexp.MustCompile(`\\\\|\\/|\\u[dD][89a-fA-F][0-9a-fA-F]{2}`)
 
-// escaped replaces escapes that JSON alone has, at equal length. The result is read for positions;
-// values are read from the original.
+// escaped replaces the escapes that only JSON has, without changing the length. Use the result to
+// find positions; read values from the original.
 func escaped(text []byte) []byte {
 	if !json.Valid(text) {
 		return text

@@ -9,14 +9,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Position is a place in a file. Line and Column count from 1; 0 is unknown.
+// Position names a place in a file. Line and Column count from 1; 0 means unknown.
 type Position struct {
 	File   string `json:"file"`
 	Line   int    `json:"line,omitempty"`
 	Column int    `json:"column,omitempty"`
 }
 
-// String is file:line:column, without the unknown parts. Stdin is "<stdin>".
+// String returns file:line:column, without the parts that are not known. Stdin is shown as
+// "<stdin>".
 func (p Position) String() string {
 	name := p.File
 	if name == stdinName {
@@ -36,10 +37,10 @@ func (p Position) Compare(other Position) int {
 	return cmp.Or(cmp.Compare(p.File, other.File), cmp.Compare(p.Line, other.Line), cmp.Compare(p.Column, other.Column))
 }
 
-// At returns the position of a field: that of its name, or of an item of a list. Its path has the
-// form of field.Path and of CRDs: spec.childResources[2].updateStrategy, metadata.labels[app]. If
-// the field is absent, At returns the position of the innermost present field on the path;
-// an empty path is the object itself.
+// At returns where a field is written: its name, or an item of a list. Write the path as field.Path
+// and CRDs do, for example spec.childResources[2].updateStrategy or metadata.labels[app]. An empty
+// path means the object itself. If the field is absent, At returns the position of the innermost
+// field on the path that is present.
 func (o *Object) At(path string) Position {
 	at := o.node
 	value := o.node

@@ -10,20 +10,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Set is the objects of all files, in the order in which they were read.
+// Set holds the objects of all files, in the order in which they were read.
 type Set struct {
 	Objects []*Object
-	// Faults are those of the files that ReadAll has passed over.
+	// Faults lists what is wrong with the files that [ReadAll] has skipped.
 	Faults []*Error
-	// paths are the arguments, for errors.
+	// paths holds the arguments, for messages.
 	paths []string
 }
 
-// Object is an object of a file. The embedded Object has its metadata and its JSON.
+// Object holds an object from a file. The embedded Object has its metadata and its JSON.
 type Object struct {
 	*object.Object
 	file string
-	// above is the number of lines above the document in its file.
+	// above is how many lines of the file come before the document.
 	above int
 	node  *yaml.Node
 }
@@ -49,8 +49,9 @@ func Read(stdin io.Reader, paths ...string) (*Set, error) {
 	return set, nil
 }
 
-// ReadAll is Read without the files that are wrong: their faults are in the set. It reads such a
-// file up to its first fault. The error is about the arguments.
+// ReadAll is like [Read], but collects what is wrong with the files in Set.Faults. It keeps the
+// objects that come before the first fault of a file. It returns an error only if the arguments are
+// wrong.
 func ReadAll(stdin io.Reader, paths ...string) (*Set, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("-f: is missing, expected a file, a directory, or - for stdin")
@@ -71,7 +72,7 @@ func ReadAll(stdin io.Reader, paths ...string) (*Set, error) {
 	return set, nil
 }
 
-// faultsOf returns the faults that an error of a file joins.
+// faultsOf returns the faults that an error about a file contains.
 func faultsOf(file string, err error) []*Error {
 	if err == nil {
 		return nil
@@ -90,23 +91,23 @@ func faultsOf(file string, err error) []*Error {
 	return []*Error{fault}
 }
 
-// String is the arguments of Read.
+// String returns the arguments of Read.
 func (s *Set) String() string { return strings.Join(s.paths, ", ") }
 
-// Error is a fault of a file.
+// Error says what is wrong with a file, and where.
 type Error struct {
 	Position Position
 	Text     string
 }
 
-// Error is file:line:column: text.
+// Error returns file:line:column: text.
 func (e *Error) Error() string { return e.Position.String() + ": " + e.Text }
 
 func faultf(at Position, format string, args ...any) *Error {
 	return &Error{Position: at, Text: fmt.Sprintf(format, args...)}
 }
 
-// Errorf returns an error about a field of the object; see At for the path.
+// Errorf makes an error about a field of the object. See [Object.At] for the path.
 func (o *Object) Errorf(path, format string, args ...any) *Error {
 	return faultf(o.At(path), format, args...)
 }

@@ -12,21 +12,21 @@ import (
 	"strings"
 )
 
-// The limits of one Read. The bundles of CRDs of large projects have about 5 MB.
+// These limit what one Read accepts. The CRDs of a large project take about 5 MB.
 const (
-	// MaxBytes limits all files together.
+	// MaxBytes limits the size of all files together.
 	MaxBytes     = 32 << 20
 	maxFiles     = 2_000
 	maxDocuments = 20_000
-	// maxMarks limits the characters that can begin a node of YAML. The parser needs about 250
-	// bytes for a node.
+	// maxMarks limits the characters that can start a YAML node. The parser needs about 250 bytes per
+	// node.
 	maxMarks = 2_000_000
-	// maxExpanded limits the size of all values with their aliases expanded: 16 bytes for each node,
-	// and its text.
+	// maxExpanded limits the size of all values after aliases are expanded. A node counts 16 bytes and
+	// its text.
 	maxExpanded = 128 << 20
 )
 
-// limits is the rest that may be read.
+// limits counts down what may still be read.
 type limits struct{ bytes, documents, marks, expanded int }
 
 func newLimits() *limits {
@@ -35,7 +35,7 @@ func newLimits() *limits {
 
 const stdinName = "-"
 
-// source is a file that is not read yet.
+// source names a file to read.
 type source struct {
 	name string
 }
@@ -62,7 +62,7 @@ func find(paths []string) ([]source, error) {
 	return sources, nil
 }
 
-// identity is the same for two names of one file.
+// identity returns the same text for two names of the same file.
 func identity(name string) string {
 	if full, err := filepath.Abs(name); err == nil && name != stdinName {
 		return full
@@ -104,8 +104,8 @@ func files(path string) ([]string, error) {
 	return names, nil
 }
 
-// isDescriptor reports whether a path names an open file of the process, such as a pipe that a
-// shell made for <(command).
+// isDescriptor returns true if the path names an open file of this process, such as the pipe of a
+// shell's <(command).
 func isDescriptor(path string) bool {
 	return path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/")
 }
@@ -121,7 +121,7 @@ func describe(mode fs.FileMode) string {
 	return "device"
 }
 
-// isManifest reports whether the name of a file in a directory is that of a manifest.
+// isManifest returns true if a file in a directory should be read.
 func isManifest(name string) bool {
 	extension := filepath.Ext(name)
 	base := strings.TrimSuffix(name, extension)
@@ -129,8 +129,9 @@ func isManifest(name string) bool {
 		slices.Contains([]string{".yaml", ".yml", ".json"}, extension)
 }
 
-// isFile reports whether a name in a directory is that of a file. A link that leads nowhere is one
-// that cannot be read; a directory, a socket or a pipe, which would be waited for, is none.
+// isFile returns true if an entry of a directory is a file. That includes a link that leads
+// nowhere, so that reading it fails. It excludes directories, and sockets and pipes, which would
+// block.
 func isFile(name string) bool {
 	info, err := os.Stat(name)
 	return err != nil || info.Mode().IsRegular()

@@ -13,8 +13,8 @@ const (
 	mergeTag  = "!!merge"
 )
 
-// check refuses duplicate keys, anchors that contain themselves, and aliases that expand to more
-// than the limit, before a value is built.
+// check refuses duplicate keys, anchors that contain themselves, and aliases that would expand
+// beyond the limit. Call it before building values.
 func (d document) check(root *yaml.Node, l *limits) error {
 	c := checker{document: d, sizes: map[*yaml.Node]int{}, limit: l.expanded}
 	size, err := c.size(root)
@@ -25,14 +25,15 @@ func (d document) check(root *yaml.Node, l *limits) error {
 	return err
 }
 
-// checker computes the expanded sizes of nodes. A node that is being computed has the size -1.
+// checker computes how large nodes are after expansion. While a node is being computed, its size is
+// -1.
 type checker struct {
 	document
 	sizes map[*yaml.Node]int
 	limit int
 }
 
-// size returns the expanded size of a node, or a number above the limit.
+// size returns the expanded size of a node, or any number above the limit.
 func (c *checker) size(n *yaml.Node) (int, error) {
 	if n.Kind == yaml.AliasNode {
 		if c.sizes[n.Alias] == -1 {
@@ -62,7 +63,7 @@ func (c *checker) size(n *yaml.Node) (int, error) {
 	return total, nil
 }
 
-// unique refuses a key that a mapping has twice.
+// unique refuses a key that appears twice in a mapping.
 func (c *checker) unique(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
 		return nil
@@ -105,7 +106,7 @@ func kindOf(n *yaml.Node) string {
 	return "a value of type " + strings.TrimPrefix(n.Tag, "!!")
 }
 
-// kindFrom parses group/version/kind or version/kind; empty is none.
+// kindFrom parses group/version/kind or version/kind. An empty text gives the zero value.
 func kindFrom(text string) schema.GroupVersionKind {
 	at := strings.LastIndexByte(text, '/')
 	if at < 0 {

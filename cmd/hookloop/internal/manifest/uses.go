@@ -7,20 +7,20 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 )
 
-// Kind is the kind of controller that the object declares.
+// Kind returns the kind of controller that the object declares.
 func (c *Controller) Kind() hook.Descriptor {
 	kind, _ := hook.DescriptorOf(c.GVK().Kind)
 	return kind
 }
 
-// OneOfKinds lists the kinds of declaring objects, for messages: "CompositeController, … or …".
+// OneOfKinds lists the kinds that declare controllers, for messages: "CompositeController, … or …".
 func OneOfKinds() string {
 	kinds := hook.DeclaredKinds()
 	last := len(kinds) - 1
 	return strings.Join(kinds[:last], ", ") + " or " + kinds[last]
 }
 
-// Uses returns the resources that the controller names: parents, children, inputs.
+// Uses returns the resources that the controller names: parents, children and inputs.
 func (c *Controller) Uses() []v1alpha1.Use { return c.Declared.Uses() }
 
 // Hooks returns the declared hooks by operation.
