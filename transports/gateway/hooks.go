@@ -81,30 +81,26 @@ func (g *Gateway) track(s hook.Config, opened *hook.Opened) *hook.Opened {
 	r.trigger = s.Trigger
 	r.observer = s.Observer
 	r.hooks++
-	return &hook.Opened{
-		Hook: hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
-			if i := g.interceptFor(c, q); i != nil {
-				return i.ask(ctx, q, s.Op, opened)
-			}
-			return opened.Ask(ctx, q)
-		}),
-		Address: opened.Address,
-		Named:   opened.Named,
-		Timeout: opened.Timeout,
-		Forget:  opened.Forget,
-		Close: func() error {
-			g.mu.Lock()
-			r.hooks--
-			if r.hooks == 0 && g.controllers[c] == r {
-				delete(g.controllers, c)
-			}
-			g.mu.Unlock()
-			if opened.Close == nil {
-				return nil
-			}
-			return opened.Close()
-		},
+	tracked := *opened
+	tracked.Hook = hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+		if i := g.interceptFor(c, q); i != nil {
+			return i.ask(ctx, q, s.Op, opened)
+		}
+		return opened.Ask(ctx, q)
+	})
+	tracked.Close = func() error {
+		g.mu.Lock()
+		r.hooks--
+		if r.hooks == 0 && g.controllers[c] == r {
+			delete(g.controllers, c)
+		}
+		g.mu.Unlock()
+		if opened.Close == nil {
+			return nil
+		}
+		return opened.Close()
 	}
+	return &tracked
 }
 
 func named(controller string) string {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/wraptest"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -189,5 +190,18 @@ func TestATransportOpensNothing(t *testing.T) {
 	opened, err := h.Openers(hook.Openers{"letter": nothing})["letter"](settingsOf("web", nil))
 	if opened != nil || err != nil {
 		t.Errorf("got %v and %v, want what the transport returned", opened, err)
+	}
+}
+
+// TestAHookThatCanBeInterceptedHasEveryField of the controller's own hook, such as its probe.
+func TestAHookThatCanBeInterceptedHasEveryField(t *testing.T) {
+	h := newTestGateway(t)
+	openers := h.Openers(hook.Openers{"grpc": func(hook.Config) (*hook.Opened, error) { return wraptest.Full(), nil }})
+	opened, err := openers["grpc"](settingsOf("web", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if missing := wraptest.Missing(opened); len(missing) > 0 || opened.Named != "shop" {
+		t.Errorf("the hook does not have %q, and has the name %q", missing, opened.Named)
 	}
 }
