@@ -66,7 +66,11 @@ func (t *Transport) Open(s hook.Config) (*hook.Opened, error) {
 	}
 	p.line.join(p)
 	return &hook.Opened{
-		Hook: p, Address: p.address(), Timeout: p.timeout,
+		Hook:    p,
+		Address: p.address(),
+		// An intercept answers for both hooks. Most often only the preferred one has a name.
+		Named:   cmp.Or(p.preferred.Named, p.fallback.Named),
+		Timeout: p.timeout,
 		Forget: func(parent types.UID, part string) {
 			p.preferred.forget(parent, part)
 			p.fallback.forget(parent, part)

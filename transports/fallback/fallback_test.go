@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/wraptest"
 	"github.com/hookloop/hookloop/transports/codec"
 	"github.com/hookloop/hookloop/transports/fallback"
 	"github.com/prometheus/client_golang/prometheus"
@@ -727,5 +728,34 @@ func TestRandomFaults(t *testing.T) {
 					s.running.most)
 			}
 		})
+	}
+}
+
+// TestAComposedHookHasTheFieldsOfBoth: the name of the preferred hook, or that of the fallback.
+func TestAComposedHookHasTheFieldsOfBoth(t *testing.T) {
+	for what, names := range map[string][2]string{
+		"the preferred hook has the name": {"shop", ""},
+		"the fallback has the name":       {"", "shop"},
+		"both have a name":                {"shop", "blog"},
+	} {
+		side := func(transport, named string) fallback.Side {
+			return fallback.Side{Name: transport, Open: func(hook.Config) (*hook.Opened, error) {
+				opened := wraptest.Full()
+				opened.Named = named
+				return opened, nil
+			}}
+		}
+		composed := fallback.Transport{Preferred: side("grpc", names[0]), Fallback: side("webhook", names[1])}
+		opened, err := composed.Open(hook.Config{Field: json.RawMessage(`{"grpc":{},"webhook":{}}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Nothing probes a composed hook: it probes its preferred one.
+		if missing := wraptest.Missing(opened); !slices.Equal(missing, []string{"Probe"}) || opened.Named != "shop" {
+			t.Errorf("%s: the composed hook does not have %q, and has the name %q", what, missing, opened.Named)
+		}
+		if err := opened.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
