@@ -18,6 +18,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/budget"
+	"github.com/hookloop/hookloop/internal/wraptest"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 )
@@ -508,5 +509,20 @@ func TestSample(t *testing.T) {
 	again, err := New(q, a, nil)
 	if err != nil || !strings.Contains(string(again.Answer), "bWFza2VkLTE=") {
 		t.Errorf("the masks have changed: %s, %v", again.Answer, err)
+	}
+}
+
+func TestARecorderPassesOnEveryField(t *testing.T) {
+	r, err := Open(Config{Dir: t.TempDir(), PerParent: 1, MaxBytes: 1, Meter: &meter{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	openers := r.Openers(hook.Openers{"grpc": func(hook.Config) (*hook.Opened, error) { return wraptest.Full(), nil }})
+	opened, err := openers["grpc"](hook.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if missing := wraptest.Missing(opened); len(missing) > 0 || opened.Named != "shop" {
+		t.Errorf("the recorded hook does not have %q, and has the name %q", missing, opened.Named)
 	}
 }
