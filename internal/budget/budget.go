@@ -1,11 +1,14 @@
-// Package budget divides the memory of the process among the parts that grow with the input from
-// peers: decoded messages, sessions, cached answers, recordings. If a share is exhausted, callers
-// wait, entries are evicted or requests are refused; all of it is counted.
+// Package budget divides this process's memory among the parts that grow with what peers send:
+// decoded messages, sessions, cached answers and recordings. When a share is full, callers wait,
+// entries are evicted or requests are refused, and each of these is counted.
 //
-// The package allocates nothing itself: its users report estimated sizes. The API server's objects
-// cannot be refused; their size is reported (Report), and evictable shares make room for them. The
-// limit comes from a flag or from the container. A Budget is safe for concurrent use. One without a
-// limit only counts, and a nil *Budget or *Share does nothing. Tests use numbers only.
+// Make one [Budget] with [New] and pass each part its [Share]. Reserve a message with Lease, or
+// keep a cache within the share with Join. The budget only counts: callers report estimated sizes,
+// and nothing is allocated here. Objects of the API server cannot be refused; report their size
+// with Report, and the evictable shares make room for them.
+//
+// A Budget is safe for concurrent use. Without a limit it only counts, and a nil *Budget or *Share
+// does nothing.
 package budget
 
 import (
@@ -15,45 +18,45 @@ import (
 	"sync/atomic"
 )
 
-// Part is a use of memory, and the label "part" of the metrics.
+// Part names what memory is used for. It is the label "part" of the metrics.
 type Part string
 
 const (
-	// Decoding is messages and answers of hooks from reading to the end of the sync.
+	// Decoding covers messages and answers of hooks, from reading them to the end of the sync.
 	Decoding Part = "decoding"
-	// Sessions is the engine's state of streams.
+	// Sessions covers what the engine keeps for streams.
 	Sessions Part = "sessions"
-	// Answers is webhook answers that are cached with their ETag.
+	// Answers covers webhook answers that are cached with their ETag.
 	Answers Part = "answers"
-	// Recordings is recorded questions and answers.
+	// Recordings covers recorded questions and answers.
 	Recordings Part = "recordings"
-	// Plans is each parent's last answer and plan.
+	// Plans covers the last answer and plan of each parent.
 	Plans Part = "plans"
-	// Caches is the API server's objects. It is reported and never refused.
+	// Caches covers the API server's objects. It is reported and never refused.
 	Caches Part = "caches"
 )
 
-// divisors divide the limit: a part's share is the limit divided by its divisor. The rest is for
+// divisors sets the shares: a part may use the limit divided by its divisor. The rest is for
 // everything else and for garbage.
 var divisors = map[Part]int64{Decoding: 4, Sessions: 6, Answers: 24, Recordings: 24, Plans: 12, Caches: 4}
 
-// evictable are the parts that make room for Caches.
+// evictable lists the parts that shrink to make room for Caches.
 var evictable = []Part{Sessions, Answers, Recordings, Plans}
 
-// NoLimit is the limit of a share without one.
+// NoLimit means that a share may use any amount.
 const NoLimit = math.MaxInt64
 
-// MessageBytes bounds the decoded size of one message, independent of the process's limit.
+// MessageBytes limits the decoded size of one message, whatever the process's limit.
 const MessageBytes = 128 << 20
 
-// Budget is the memory of one process.
+// Budget counts the memory of one process.
 type Budget struct {
 	limit  int64           // 0 means none
 	shares map[Part]*Share // immutable after New
 	caches atomic.Int64
 }
 
-// New divides limit bytes. If limit is 0, the shares have no limit, and what they hold is counted.
+// New divides limit bytes into shares. If limit is 0, the shares have no limit but still count.
 func New(limit int64) *Budget {
 	b := &Budget{limit: max(0, limit), shares: map[Part]*Share{}}
 	for part, divisor := range divisors {
@@ -82,7 +85,7 @@ func (b *Budget) Share(part Part) *Share {
 	return b.shares[part]
 }
 
-// Report sets the size of the caches. If it exceeds their share, the evictable shares shrink.
+// Report sets the size of the caches. If they exceed their share, the evictable shares shrink.
 func (b *Budget) Report(caches int64) {
 	if b == nil {
 		return
@@ -93,19 +96,19 @@ func (b *Budget) Report(caches int64) {
 	}
 }
 
-// excess returns the bytes by which the caches exceed their share.
+// excess returns by how many bytes the caches exceed their share.
 func (b *Budget) excess() int64 { return max(0, b.caches.Load()-b.shares[Caches].size) }
 
-// Usage is the state of one share.
+// Usage shows how much of a share is used.
 type Usage struct {
 	Part Part
-	// Bytes are in use, of Limit, which may be NoLimit.
+	// Bytes is in use, out of Limit, which may be [NoLimit].
 	Bytes, Limit int64
-	// Refused counts refused requests, Evicted the bytes dropped to make room.
+	// Refused counts refused requests. Evicted counts the bytes that were dropped to make room.
 	Refused, Evicted uint64
 }
 
-// Usage returns the state of all shares, sorted by part.
+// Usage returns how much of each share is used, sorted by part.
 func (b *Budget) Usage() []Usage {
 	if b == nil {
 		return nil
@@ -123,13 +126,13 @@ func (b *Budget) Usage() []Usage {
 	return out
 }
 
-// ExhaustedError reports that a share has no room for a request.
+// ExhaustedError says that a share has no room for a request.
 type ExhaustedError struct {
 	Part                Part
 	Needed, Used, Limit int64
 }
 
-// Error names the share, the sizes and the flag.
+// Error names the share, the sizes and the flag that sets the limit.
 func (e *ExhaustedError) Error() string {
 	return fmt.Sprintf("memory budget %q: %d bytes needed, %d of %d in use; expected less, or a larger --memory-budget",
 		e.Part, e.Needed, e.Used, e.Limit)

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// room is the free memory of a share. Callers that wait are served in their order. Smaller ones may
-// pass a waiting one, but only by as many bytes in all as the share has, so that none starves. It
-// is safe for concurrent use.
+// room hands out the free memory of a share. Waiting callers are served in order. A smaller request
+// may pass one that waits, but all that pass it may not take more bytes than the share has, so that
+// it does not starve. It is safe for concurrent use.
 type room struct {
 	size int64
 
@@ -17,7 +17,7 @@ type room struct {
 	waiting []*waiter  // oldest first
 }
 
-// waiter is a caller that waits.
+// waiter stands for a caller that waits.
 type waiter struct {
 	bytes  int64
 	passed int64 // bytes of callers that came later and were served
@@ -26,8 +26,8 @@ type waiter struct {
 
 func newRoom(size int64) *room { return &room{size: size, free: size} }
 
-// take takes n bytes if they are free, even if others wait. It is for callers that hold a part, or
-// that do not wait: they release everything soon, so that none waits without end.
+// take takes n bytes if they are free, even if others wait. Use it for callers that hold a part
+// already or that do not wait. They release what they have soon, so the others do not wait forever.
 func (r *room) take(n int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,7 +38,7 @@ func (r *room) take(n int64) bool {
 	return true
 }
 
-// wait takes n bytes, and waits for them until ctx ends. n must be at most the size.
+// wait takes n bytes, and waits for them until ctx ends. n must not exceed the size.
 func (r *room) wait(ctx context.Context, n int64) error {
 	r.mu.Lock()
 	w := &waiter{bytes: n, served: make(chan struct{})}
@@ -61,7 +61,7 @@ func (r *room) wait(ctx context.Context, n int64) error {
 	return ctx.Err()
 }
 
-// put returns n bytes. It panics if they were not taken: the share would have no limit any more.
+// put returns n bytes. It panics if they were not taken, because the share would lose its limit.
 func (r *room) put(n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,7 +72,7 @@ func (r *room) put(n int64) {
 	r.serve()
 }
 
-// serve serves the waiting callers that fit. The caller must hold the lock.
+// serve gives memory to the waiting callers that fit. The caller must hold the lock.
 func (r *room) serve() {
 	kept := r.waiting[:0]
 	for _, w := range r.waiting {
@@ -87,8 +87,8 @@ func (r *room) serve() {
 	r.waiting = kept
 }
 
-// pass counts n bytes that pass the given callers. It reports false, and counts nothing, if one of
-// them was passed too often.
+// pass counts n bytes against the waiters that are about to be passed. It returns false, and counts
+// nothing, if that would be too many for one of them.
 func pass(before []*waiter, n, limit int64) bool {
 	for _, w := range before {
 		if w.passed+n > limit {

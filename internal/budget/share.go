@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// Share is the memory of one part. Acquire and Release use it for a time; accounts (Join) hold it,
-// and shrink on request.
+// Share limits the memory of one part. Use Acquire and Release, or Lease, for memory that is needed
+// for a while, and Join for a cache, which shrinks when it should.
 type Share struct {
 	budget *Budget
 	part   Part
@@ -29,7 +29,7 @@ func newShare(b *Budget, part Part, size int64) *Share {
 	return &Share{budget: b, part: part, size: size, room: newRoom(size)}
 }
 
-// Limit returns the current limit of the part.
+// Limit returns how much the part may use now.
 func (s *Share) Limit() int64 {
 	if s == nil || s.budget.limit == 0 {
 		return NoLimit
@@ -44,10 +44,12 @@ func (s *Share) Limit() int64 {
 	return max(s.size/4, s.size-int64(float64(s.budget.excess())*float64(s.size)/float64(all)))
 }
 
-// Acquire reserves n bytes. It waits for releases until ctx ends. At the deadline, or if n exceeds
-// the share, it returns an *ExhaustedError. A caller that already holds bytes must use TryAcquire.
-// A caller that waits for many bytes does not make those wait that need few: they pass it, until
-// their sum is the share's size.
+// Acquire reserves n bytes and waits for them until ctx ends. It returns an *[ExhaustedError] at
+// the deadline, or at once if n exceeds the share. A caller that already holds bytes must use
+// TryAcquire.
+//
+// A caller that waits for many bytes does not block those that need few: they pass it until
+// together they have taken the share's size.
 func (s *Share) Acquire(ctx context.Context, n int64) error {
 	if s == nil || n <= 0 {
 		return nil
@@ -65,8 +67,8 @@ func (s *Share) Acquire(ctx context.Context, n int64) error {
 	return nil
 }
 
-// TryAcquire reserves n bytes, or returns an *ExhaustedError immediately. Callers that wait have no
-// precedence over it.
+// TryAcquire reserves n bytes, or returns an *[ExhaustedError] at once. It does not queue behind
+// callers that wait.
 func (s *Share) TryAcquire(n int64) error {
 	if s == nil || n <= 0 {
 		return nil
@@ -92,7 +94,7 @@ func (s *Share) refuse(n int64) error {
 	return &ExhaustedError{Part: s.part, Needed: n, Used: s.taken.Load() + s.held.Load(), Limit: s.Limit()}
 }
 
-// Usage returns the state of the share, which must not be nil.
+// Usage returns how much of the share is used. The share must not be nil.
 func (s *Share) Usage() Usage {
 	used := s.taken.Load() + s.held.Load()
 	if s.part == Caches {
@@ -101,7 +103,7 @@ func (s *Share) Usage() Usage {
 	return Usage{Part: s.part, Bytes: used, Limit: s.Limit(), Refused: s.refused.Load(), Evicted: s.evicted.Load()}
 }
 
-// Account is one holder's part of a share. A nil *Account counts nothing.
+// Account counts what one cache uses of a share. A nil *Account counts nothing.
 type Account struct {
 	share  *Share
 	shrink func(limit int64)
@@ -111,8 +113,9 @@ type Account struct {
 	closed bool
 }
 
-// Join opens an account. shrink must drop the least recently used data until the holder has at most
-// limit bytes, as far as possible, and call Set. Balance calls it from any goroutine.
+// Join opens an account for a cache. shrink must drop the least recently used entries until the
+// cache has at most limit bytes, if possible, and then call Set. Balance may call it from any
+// goroutine.
 func (s *Share) Join(shrink func(limit int64)) *Account {
 	if s == nil {
 		return nil
@@ -124,8 +127,8 @@ func (s *Share) Join(shrink func(limit int64)) *Account {
 	return a
 }
 
-// Set records the holder's size. Balance should follow, if the caller holds no lock that shrink
-// takes.
+// Set records how large the cache is. Call Balance afterwards, unless the caller holds a lock that
+// shrink takes.
 func (a *Account) Set(bytes int64) {
 	if a == nil {
 		return
@@ -138,7 +141,7 @@ func (a *Account) Set(bytes int64) {
 	a.share.held.Add(bytes - a.bytes.Swap(bytes))
 }
 
-// Close ends the account and releases its bytes.
+// Close closes the account and returns its bytes.
 func (a *Account) Close() {
 	if a == nil {
 		return
@@ -153,9 +156,8 @@ func (a *Account) Close() {
 	a.closed = true
 }
 
-// Balance shrinks the largest accounts to an equal size while the part exceeds its limit. It
-// returns immediately if another caller is balancing. The caller must not hold a lock that an
-// account's shrink takes.
+// Balance shrinks the largest caches to an equal size while the part exceeds its limit. It returns
+// at once if another caller is doing so. The caller must not hold a lock that shrink takes.
 func (s *Share) Balance() {
 	if s == nil || s.held.Load() <= s.Limit() || !s.balancing.TryLock() {
 		return
@@ -176,8 +178,8 @@ func (s *Share) Balance() {
 	}
 }
 
-// level returns the maximum size of an account, so that all accounts together fit the limit. Small
-// accounts leave room for large ones.
+// level returns how large an account may be so that all of them fit within limit. What small
+// accounts do not use is left to large ones.
 func level(accounts []*Account, limit int64) int64 {
 	sizes := make([]int64, len(accounts))
 	for i, a := range accounts {
