@@ -1,10 +1,10 @@
-// Package lastsync keeps the outcome of the last sync of each parent, so that a user can ask a
-// running engine what it did with an object. The engine serves it beside its metrics.
+// Package lastsync remembers how the last sync of each parent went, so that "hookloop trace" can
+// ask a running engine. The engine calls Add for each sync, and serves the [Store] at [Path] beside
+// its metrics.
 //
-// A record has numbers and names of the engine alone: no text of a hook, no value of a field, no
-// name of an object. There is no list: a caller must know the UID of the parent, which is in the
-// parent, its children and its Events. The number of parents is bounded. A Store is safe for
-// concurrent use. Unit tests cover it, and test/tracing reads the records of a running engine.
+// A record contains only numbers and the engine's own names: no text from a hook, no value of a
+// field and no name of an object. The endpoint does not list parents; a caller must know the UID of
+// one. The number of parents is limited. A Store is safe for concurrent use.
 package lastsync
 
 import (
@@ -19,77 +19,78 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// Path is the path of the endpoint. Its parameter "uid" is the UID of a parent.
+// Path is where the engine serves the records. The parameter "uid" takes the UID of a parent.
 const Path = "/debug/last-sync"
 
-// MaxParents is the number of parents that a Store keeps: those that were synced last.
+// MaxParents is how many parents a Store should keep: those that were synced last.
 const MaxParents = 10_000
 
-// Sync is the outcome of one sync.
+// Sync says how one sync went.
 type Sync struct {
 	// Controller is the controller's name, such as composite/website.
 	Controller string `json:"controller"`
-	// Hookless reports the reconcile of a controller or an actor in Go: it calls no hook, and its
+	// Hookless is true for a reconcile of a controller or an actor in Go. It calls no hook, and its
 	// children are not counted.
 	Hookless bool `json:"hookless,omitempty"`
-	// OneInput reports the sync of one input of a map controller, without its name.
+	// OneInput is true for the sync of one input of a map controller, which is not named.
 	OneInput bool `json:"oneInput,omitempty"`
-	// Generation is that of the parent when the sync began.
+	// Generation is the parent's generation when the sync began.
 	Generation int64 `json:"generation"`
-	// Result is "converged", "changed" or the reason of a fault. Failed reports a fault.
+	// Result is "converged", "changed" or the reason of a fault. Failed is true for a fault.
 	Result string `json:"result"`
 	Failed bool   `json:"failed,omitempty"`
 	// Time is when the sync ended. It took Duration, after it had waited in the queue for Waited.
 	Time     time.Time     `json:"time"`
 	Duration time.Duration `json:"duration"`
 	Waited   time.Duration `json:"waited"`
-	// Attempt is the number of syncs since the last one without a fault; 0 is the first.
+	// Attempt counts the syncs since the last one without a fault; 0 is the first.
 	Attempt int `json:"attempt,omitempty"`
-	// HookCalls is the number of calls of hooks, and HookTime is how long they took together.
+	// HookCalls counts the calls of hooks. HookTime is how long they took together.
 	HookCalls int           `json:"hookCalls"`
 	HookTime  time.Duration `json:"hookTime"`
-	// Changed is the input of the questions that had changed: "parent", "child", …
+	// Changed names which input of the questions had changed: "parent", "child", …
 	Changed string `json:"changed,omitempty"`
-	// Children is the number of observed children. Unchanged ones needed no write; pending ones
-	// were written but are not as desired yet; held ones are held back by an update strategy; waiting
-	// ones wait for others.
+	// Children counts the observed children. Unchanged ones needed no write. Pending ones were written
+	// but are not as desired yet. Held ones wait for an update strategy, and waiting ones for other
+	// objects.
 	Children  int `json:"children"`
 	Unchanged int `json:"unchanged"`
 	Pending   int `json:"pending,omitempty"`
 	Held      int `json:"held,omitempty"`
 	Waiting   int `json:"waiting,omitempty"`
-	// Writes is the number of requests that write.
+	// Writes counts the requests that write.
 	Writes int `json:"writes"`
-	// TraceID is the id of the sync's trace; empty if the trace is not exported.
+	// TraceID is the id of the sync's trace, or empty if the trace is not exported.
 	TraceID string `json:"traceID,omitempty"`
 }
 
-// Answer is the body of a response.
+// Answer is what the endpoint returns.
 type Answer struct {
-	// Syncs are the last ones of a parent, one for each controller, in the order of their names.
+	// Syncs lists the last sync of each of the parent's controllers, ordered by the controllers'
+	// names.
 	Syncs []Sync `json:"syncs"`
 }
 
-// Store holds the last syncs of the parents that were synced last.
+// Store keeps the last syncs of the parents that were synced most recently. Make one with [New].
 type Store struct {
 	mu      sync.Mutex // guards the slices in parents, which a change replaces
 	parents *lru.Cache
 }
 
-// New returns an empty Store for at most limit parents.
+// New makes an empty Store for at most limit parents.
 func New(limit int) *Store { return &Store{parents: lru.New(limit)} }
 
-// Len returns the number of parents.
+// Len returns how many parents the Store has.
 func (s *Store) Len() int { return s.parents.Len() }
 
-// Add replaces the record of a parent and a controller.
+// Add records a sync of a parent, and replaces the last one by the same controller.
 func (s *Store) Add(parent types.UID, record Sync) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.parents.Add(parent, append(s.without(parent, record.Controller), record))
 }
 
-// Forget drops the record of a parent and a controller.
+// Forget drops what is known about a parent and a controller.
 func (s *Store) Forget(parent types.UID, controller string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +101,7 @@ func (s *Store) Forget(parent types.UID, controller string) {
 	s.parents.Remove(parent)
 }
 
-// without returns a copy of a parent's records without those of a controller.
+// without copies a parent's records, leaving out a controller's.
 func (s *Store) without(parent types.UID, controller string) []Sync {
 	return slices.DeleteFunc(slices.Clone(s.get(parent)), func(r Sync) bool { return r.Controller == controller })
 }
@@ -122,8 +123,8 @@ func (s *Store) Of(parent types.UID) []Sync {
 	return found
 }
 
-// ServeHTTP answers with the last syncs of the parent with the given UID: none if the parent is
-// not known.
+// ServeHTTP returns the last syncs of the parent that the parameter "uid" names. The list is empty
+// if the parent is not known.
 func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	uid := r.URL.Query().Get("uid")
 	if r.Method != http.MethodGet || uid == "" {
