@@ -1,8 +1,12 @@
-// Package panics turns panics into errors, so that a fault in one sync, write or hook does not end
-// the process.
+// Package panics turns a panic into an error, so that a fault in one sync, write or hook does not
+// end the process. Defer [Recover] in a function with a named error:
 //
-// Callers wrap the error. Functions are safe for concurrent use. It has its own tests, and every
-// package that recovers tests it, too.
+//	func sync(ctx context.Context) (err error) {
+//		defer panics.Recover(ctx, &err, "a sync panicked")
+//		…
+//	}
+//
+// The functions are safe for concurrent use.
 package panics
 
 import (
@@ -13,17 +17,17 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Error is a panic that was recovered.
+// Error holds a panic that was recovered.
 type Error struct {
-	// Cause is the panic's value as text.
+	// Cause is the value of the panic as text.
 	Cause string
 }
 
 // Error implements error.
 func (e *Error) Error() string { return "panic: " + e.Cause }
 
-// Recover must be deferred. If the function panics, it logs message, the keys and values, and the
-// stack to the logger of ctx, and sets *err to an *Error; a nil err is allowed.
+// Recover recovers from a panic of the function that defers it. It logs the message, the keys and
+// values and the stack to the logger of ctx, and sets *err to an *[Error]. err may be nil.
 func Recover(ctx context.Context, err *error, message string, keysAndValues ...any) {
 	cause := recover()
 	if cause == nil {

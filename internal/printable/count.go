@@ -2,8 +2,8 @@ package printable
 
 import "fmt"
 
-// Count returns a number with its noun: "1 error", "2 errors". plural is the noun for other numbers
-// than 1; none is the noun with an "s".
+// Count returns a number with its noun: "1 error", "2 errors". Pass a plural if it is not the noun
+// with an "s".
 func Count(n int, noun string, plural ...string) string {
 	switch {
 	case n == 1:

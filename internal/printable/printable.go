@@ -1,7 +1,6 @@
-// Package printable makes texts of others fit for a terminal: names, messages and attributes that
-// users and hooks write. It also writes numbers with their nouns.
-//
-// It is pure, and its tests are beside it.
+// Package printable makes texts that users and hooks write safe for a terminal: names, messages and
+// attributes. Use [Text] for a line, [Excerpt] for the start of an unknown body, and [Count] for a
+// number with a noun.
 package printable
 
 import (
@@ -9,8 +8,8 @@ import (
 	"unicode"
 )
 
-// Text returns a text on one line and without control characters, which could change a terminal or
-// the direction of its text. It shortens the text to limit characters.
+// Text puts a text on one line of at most limit characters. It removes control characters, which
+// could change the terminal or the direction of the text.
 func Text(s string, limit int) string {
 	runes := []rune(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {

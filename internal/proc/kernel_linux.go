@@ -10,8 +10,8 @@ import (
 // dieWithParent makes the kernel kill a process when the thread that started it ends.
 func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
-// awaitStop waits until a child process has stopped or ended. It leaves the child's state to be
-// waited for.
+// awaitStop waits until a child process has stopped or ended. A later wait still sees the child's
+// state.
 func awaitStop(pid int) error {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)

@@ -1,9 +1,9 @@
-// Package proc runs child processes for tests, demonstrations and local control planes. It keeps
-// their output, and on Linux they die with the process that started them, even if that process is
-// killed.
+// Package proc runs child processes for tests, demonstrations and local control planes. Call
+// [Start], wait with Await until the process is ready, and call Stop at the end. The package keeps
+// the process's output for messages.
 //
-// It does not restart a process that ends. A Process is safe for concurrent use. It is tested
-// through packages test/cluster and test/jaeger, which use it.
+// On Linux a process ends together with the one that started it, even if that one is killed. A
+// process that ends is not restarted. A Process is safe for concurrent use.
 package proc
 
 import (
@@ -20,19 +20,18 @@ import (
 	"time"
 )
 
-// Spec describes a process.
+// Spec says how to start a process.
 type Spec struct {
-	// Name is the process's name in messages.
+	// Name is how messages call the process.
 	Name string
 	Path string
 	Args []string
-	// Env is added to this process's environment, as NAME=value.
+	// Env lists NAME=value pairs to add to this process's environment.
 	Env []string
-	// OwnGroup puts the process into a process group of its own, so that Ctrl-C in a terminal does not
+	// OwnGroup starts the process in a process group of its own, so that Ctrl-C in a terminal does not
 	// reach it.
 	OwnGroup bool
-	// Log receives standard output and standard error immediately, in addition to Output; it may be
-	// nil.
+	// Log gets standard output and standard error at once, in addition to Output. It may be nil.
 	Log io.Writer
 }
 
@@ -53,8 +52,8 @@ func Start(spec Spec) (*Process, error) {
 	return p, p.start()
 }
 
-// start runs the command from a separate thread, because the kernel's parent-death signal follows
-// the thread and not the process.
+// start runs the command from a separate thread that stays alive, because the kernel's parent-death
+// signal follows the thread and not the process.
 func (p *Process) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,14 +92,14 @@ func (p *Process) start() error {
 	return nil
 }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.done
 }
 
-// Err returns the error of the process's end; nil while it runs and after exit status 0.
+// Err returns how the process ended. It returns nil while the process runs and after exit status 0.
 func (p *Process) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +116,7 @@ func (p *Process) PID() int {
 	return p.command.Process.Pid
 }
 
-// Output returns the last part of the process's output, at least 1 MiB of it.
+// Output returns the end of the process's output, at least 1 MiB if there is so much.
 func (p *Process) Output() string { return p.output.String() }
 
 // Signal sends a signal. It returns no error if the process has ended.
@@ -130,8 +129,9 @@ func (p *Process) Signal(s syscall.Signal) error {
 	return nil
 }
 
-// Pause stops the process with SIGSTOP; Resume continues it. On Linux Pause returns when all
-// threads have stopped, or the process has ended: until then it may still answer a request.
+// Pause stops the process with SIGSTOP; [Process.Resume] continues it. On Linux it returns when all
+// threads have stopped or the process has ended, because until then the process may still answer a
+// request.
 func (p *Process) Pause() error {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (p *Process) Pause() error {
 	return nil
 }
 
-// Resume undoes Pause.
+// Resume continues the process after Pause.
 func (p *Process) Resume() error { return p.Signal(syscall.SIGCONT) }
 
 // Kill kills the process (SIGKILL) and waits until it is gone.
@@ -154,7 +154,7 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Stop sends SIGTERM, waits for the process, and kills it after the grace period.
+// Stop sends SIGTERM and waits for the process to end. After the grace period it kills the process.
 func (p *Process) Stop(grace time.Duration) error {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -177,8 +177,8 @@ func (p *Process) Restart() error {
 	return p.start()
 }
 
-// Await polls until ready returns nil. It ends early when the process ends or ctx is done; the
-// error then contains the last error of ready and the end of the process's output.
+// Await polls until ready returns nil. If the process ends or ctx ends first, it returns an error
+// with the last error of ready and the end of the process's output.
 func (p *Process) Await(ctx context.Context, ready func(context.Context) error) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -198,7 +198,7 @@ func (p *Process) Await(ctx context.Context, ready func(context.Context) error) 
 	}
 }
 
-// Output keeps the last MiB that is written to it. The zero value is ready.
+// Output is a writer that keeps the last MiB. The zero value is ready to use.
 type Output struct {
 	mu   sync.Mutex // guards data
 	data bytes.Buffer

@@ -5,9 +5,9 @@ import (
 	"syscall"
 )
 
-// WriteProgram writes an executable file that can be executed immediately. Linux refuses to execute
-// a file while a process has it open for writing, and a child that this process starts meanwhile
-// would have it open until it executes its own program (golang/go#22315). So none is started.
+// WriteProgram writes a file that can be executed at once. While it writes, this process starts no
+// child: Linux refuses to execute a file that a process has open for writing, and a child would
+// have it open until it executes its own program (golang/go#22315).
 func WriteProgram(path string, content []byte) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

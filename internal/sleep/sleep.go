@@ -1,6 +1,5 @@
-// Package sleep waits on a clock, and no longer than its caller.
-//
-// It is safe for concurrent use. Its tests run on a fake clock.
+// Package sleep waits on a clock that tests can replace, and stops waiting when the caller is done.
+// It is safe for concurrent use.
 package sleep
 
 import (
@@ -9,7 +8,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// For waits for d on clock c, or until done is closed. It reports whether it waited for all of d.
+// For waits for d on clock c, or until done is closed. It returns true if it has waited for all of
+// d.
 func For(done <-chan struct{}, c clock.Clock, d time.Duration) bool {
 	timer := c.NewTimer(d)
 	defer timer.Stop()
