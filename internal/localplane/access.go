@@ -18,14 +18,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Admin returns a client configuration of group system:masters.
+// Admin returns a client configuration with all rights (group system:masters).
 func (c *Cluster) Admin() *rest.Config { return rest.CopyConfig(c.admin) }
 
 // Kubeconfig returns the path of the admin's kubeconfig file.
 func (c *Cluster) Kubeconfig() string { return c.path("admin.kubeconfig") }
 
-// User returns a client configuration of a user with the given name and groups, by client
-// certificate.
+// User returns a client configuration for a user with this name and these groups. It authenticates
+// by a client certificate.
 func (c *Cluster) User(name string, groups ...string) (*rest.Config, error) {
 	config := c.config()
 	var err error
@@ -33,8 +33,8 @@ func (c *Cluster) User(name string, groups ...string) (*rest.Config, error) {
 	return config, err
 }
 
-// ServiceAccount returns a client configuration of a ServiceAccount, which it creates if necessary.
-// RBAC gives it no rights at first.
+// ServiceAccount returns a client configuration for a ServiceAccount, and creates the account if
+// necessary. At first it has no rights.
 func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string) (*rest.Config, error) {
 	client, err := kubernetes.NewForConfig(c.admin)
 	if err != nil {
@@ -54,8 +54,8 @@ func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string) (*
 	return config, nil
 }
 
-// ServiceAccountKubeconfig writes the configuration of a ServiceAccount as a kubeconfig file into
-// the cluster's folder, and returns its path.
+// ServiceAccountKubeconfig writes a kubeconfig for a ServiceAccount into the cluster's folder and
+// returns its path.
 func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) (string, error) {
 	config, err := c.ServiceAccount(ctx, namespace, name)
 	if err != nil {
@@ -65,8 +65,8 @@ func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, namespace, name 
 	return file, WriteKubeconfig(config, file)
 }
 
-// InstallKubectl writes a script kubectl, which runs the kubectl of the control plane program, and
-// returns its folder, for PATH.
+// InstallKubectl writes a script named kubectl that runs the control plane's own kubectl. Add the
+// folder that it returns to the PATH.
 func (c *Cluster) InstallKubectl() (folder string, err error) {
 	folder = c.path("bin")
 	if err := os.MkdirAll(folder, 0o750); err != nil {
@@ -80,12 +80,13 @@ func (c *Cluster) InstallKubectl() (folder string, err error) {
 	return folder, proc.WriteProgram(filepath.Join(folder, "kubectl"), []byte(script))
 }
 
-// shellQuoted returns a word for sh, in which nothing is expanded.
+// shellQuoted quotes a word for sh, so that no part of it is expanded.
 func shellQuoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// Kubectl runs kubectl as the admin and returns its output. Its cache is in the cluster's folder.
+// Kubectl runs kubectl as the admin and returns what it prints. Its cache is in the cluster's
+// folder.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	if c.assets.Kubectl.IsZero() {
 		return "", fmt.Errorf("kubectl %v: %s has no kubectl, and there is none on the PATH", args, c.assets.Source)

@@ -2,8 +2,8 @@ package localplane
 
 import "fmt"
 
-// auditPolicy records all writes without bodies. Leases and Events are left out, because no test
-// counts them.
+// auditPolicy logs all writes without their bodies. It leaves out Leases and Events, which no test
+// counts.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]

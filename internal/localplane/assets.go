@@ -10,48 +10,48 @@ import (
 	"strings"
 )
 
-// Program is one program of a control plane: a file, and the arguments before its own.
+// Program names one program of a control plane: a file, and the arguments that come before its own.
 type Program struct {
 	Path string
 	Args []string
 }
 
-// IsZero reports whether there is no such program.
+// IsZero returns true if there is no such program.
 func (p Program) IsZero() bool { return p.Path == "" }
 
 // String returns the command line.
 func (p Program) String() string { return strings.Join(append([]string{p.Path}, p.Args...), " ") }
 
-// Assets are the programs of a control plane.
+// Assets holds the programs of a control plane. Use [Find] to get them.
 type Assets struct {
 	Etcd, APIServer Program
-	// ControllerManager is zero if there is none. Then nothing collects garbage, deletes namespaces or
-	// runs Deployments.
+	// ControllerManager may be zero. Then nobody collects garbage, deletes namespaces or runs
+	// Deployments.
 	ControllerManager Program
-	// Kubectl is zero if there is none.
+	// Kubectl may be zero.
 	Kubectl Program
-	// Source is the origin of the programs, for people.
+	// Source says where the programs come from, for people.
 	Source string
 
-	// embedded reports that the etcd is the one of test/controlplane, which has flags of its own.
+	// embedded is true for the etcd of test/controlplane, which has flags of its own.
 	embedded bool
 }
 
-// Complete reports whether all four programs are there.
+// Complete returns true if all four programs are there.
 func (a Assets) Complete() bool { return !a.ControllerManager.IsZero() && !a.Kubectl.IsZero() }
 
-// Search describes which programs Find accepts.
+// Search says which programs [Find] may use.
 type Search struct {
-	// Built is the program of test/controlplane, if the caller has built it; the file may be missing.
+	// Built is the program of test/controlplane if the caller has built it. The file need not exist.
 	Built string
-	// Complete makes Find skip programs without a kube-controller-manager or a kubectl.
+	// Complete makes Find skip a source without kube-controller-manager or kubectl.
 	Complete bool
-	// Fetch lets Find download programs by setup-envtest, if that takes a few seconds only.
+	// Fetch lets Find download the programs with setup-envtest, if that takes only a few seconds.
 	Fetch bool
 }
 
-// Beside returns the path of a control plane program in the folder of this program, for
-// Search.Built: in a clone of Hookloop both are in .cache/bin.
+// Beside returns where the control plane program is if it is in the same folder as this program,
+// for Search.Built. In a clone of Hookloop both are in .cache/bin.
 func Beside() string {
 	self, err := os.Executable()
 	if err != nil { // then nothing is beside it
@@ -60,24 +60,22 @@ func Beside() string {
 	return filepath.Join(filepath.Dir(self), "controlplane")
 }
 
-// Environment variables that name programs.
+// These environment variables name programs.
 const (
 	envProgram = "HOOKLOOP_CONTROLPLANE"
 	envAssets  = "KUBEBUILDER_ASSETS"
 )
 
-// errSkip marks a source that this machine does not have; the next one is tried.
+// errSkip says that this machine does not have a source, so that Find tries the next one.
 var errSkip = errors.New("skip")
 
-// Find returns the programs of the first source that has them:
+// Find returns the programs of the first of these sources that has them:
 //
-//  1. HOOKLOOP_CONTROLPLANE, a program of test/controlplane
-//  2. KUBEBUILDER_ASSETS, a folder with kube-apiserver and etcd
-//  3. Search.Built
-//  4. the folder of setup-envtest, then its download
+// 1. HOOKLOOP_CONTROLPLANE, a program of test/controlplane 2. KUBEBUILDER_ASSETS, a folder with
+// kube-apiserver and etcd 3. Search.Built 4. the folder of setup-envtest, then its download
 //
-// A source that the user names, but which is not usable, is an error. If no source has the
-// programs, the error is a *MissingError.
+// If the user names a source that cannot be used, Find returns an error. If no source has the
+// programs, the error is a *[MissingError].
 func Find(ctx context.Context, s Search) (Assets, error) {
 	sources := []func(context.Context, Search) (Assets, error){named, assetsFolder, built, installed, fetched}
 	var tried []string
@@ -97,9 +95,9 @@ func Find(ctx context.Context, s Search) (Assets, error) {
 	return Assets{}, &MissingError{Tried: tried}
 }
 
-// MissingError reports that no source has the programs.
+// MissingError says that no source has the programs, and which were tried.
 type MissingError struct {
-	// Tried has one line for each source.
+	// Tried has a line for each source.
 	Tried []string
 }
 
@@ -157,8 +155,8 @@ func built(_ context.Context, s Search) (Assets, error) {
 	return One(s.Built), nil
 }
 
-// One returns the assets of a program of test/controlplane, which is all servers in one. A file
-// etcd beside it replaces its own.
+// One returns the assets of a program of test/controlplane, which contains all servers. If there is
+// a file etcd beside it, that is used instead of its own.
 func One(program string) Assets {
 	one := func(name string) Program { return Program{Path: program, Args: []string{name}} }
 	assets := Assets{
@@ -171,8 +169,8 @@ func One(program string) Assets {
 	return assets
 }
 
-// Folder returns the programs of a folder such as KUBEBUILDER_ASSETS. A kubectl that is not in it
-// is searched on the PATH. A folder without kube-apiserver or etcd is an error.
+// Folder returns the programs of a folder such as KUBEBUILDER_ASSETS. It looks for kubectl on the
+// PATH if the folder has none. It returns an error if kube-apiserver or etcd is missing.
 func Folder(dir string) (Assets, error) {
 	in := func(name string) Program {
 		if path := filepath.Join(dir, name); executable(path) {

@@ -1,11 +1,15 @@
-// Package localplane finds and runs a Kubernetes control plane on loopback: etcd, kube-apiserver
-// and kube-controller-manager as three processes, with TLS, client certificates, RBAC and an audit
-// log of all writes. Without a kubelet, Pods stay Pending.
+// Package localplane runs a Kubernetes control plane on this machine, for `hookloop dev --local`,
+// `make demo` and tests. Call [Find] for the programs and [New] to start them:
 //
-// It is for development, tests and demonstrations: `hookloop dev --local`, `make demo`, and package
-// test/cluster. Find returns programs that are already on the machine; it builds nothing. The data
-// is deleted at the end, and the processes end with this one. A Cluster is safe for concurrent use.
-// The tests in test/cluster run it.
+//	assets, err := localplane.Find(ctx, localplane.Search{Fetch: true})
+//	cluster, err := localplane.New(ctx, localplane.Options{Assets: assets})
+//	defer cluster.Stop()
+//	client, err := dynamic.NewForConfig(cluster.Admin())
+//
+// It starts etcd, kube-apiserver and, if there is one, kube-controller-manager as processes on
+// loopback, with TLS, client certificates, RBAC and an audit log of all writes. There is no
+// kubelet, so Pods stay Pending. Find only returns programs and builds none. Stop deletes the data,
+// and the processes end with this one. A Cluster is safe for concurrent use.
 package localplane
 
 import (
@@ -26,24 +30,24 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options configures a Cluster. The zero value works.
+// Options configures a [Cluster].
 type Options struct {
-	// Dir is the folder of certificates, data and logs; empty creates a temporary folder, which Stop
-	// removes. The data of an earlier cluster in the same folder is deleted. If another cluster still
-	// runs in the folder, New returns an error.
+	// Dir is the folder for certificates, data and logs. If it is empty, New makes a temporary folder,
+	// which Stop removes. Data of an earlier cluster in the same folder is deleted. New returns an
+	// error if another cluster still runs there.
 	Dir string
-	// Assets are the programs to run. They need an etcd and a kube-apiserver.
+	// Assets holds the programs to run. etcd and kube-apiserver are required.
 	Assets Assets
-	// CRDs are files or folders that are applied before kube-controller-manager starts. Its garbage
-	// collector discovers resources every 30 seconds only, so that it deletes the dependents of later
-	// CRDs' objects that much later.
+	// CRDs lists files or folders to apply before kube-controller-manager starts. Its garbage
+	// collector looks for new resources only every 30 seconds, so the dependents of objects of later
+	// CRDs are deleted that much later.
 	CRDs []string
-	// OwnGroups puts the processes into process groups of their own, so that Ctrl-C in a terminal does
+	// OwnGroups starts the processes in process groups of their own, so that Ctrl-C in a terminal does
 	// not end them before the caller does.
 	OwnGroups bool
 }
 
-// Cluster is a running control plane.
+// Cluster is a running control plane. Make one with [New] and call Stop at the end.
 type Cluster struct {
 	Etcd, APIServer *proc.Process
 	// ControllerManager is nil if the assets have none.
@@ -63,7 +67,7 @@ type Cluster struct {
 
 type ports struct{ etcd, peer, api, manager int }
 
-// startTimeout bounds a start. A start with warm caches takes a few seconds, on a busy machine much
+// startTimeout limits a start. With warm caches it takes a few seconds, on a busy machine much
 // longer.
 const startTimeout = 3 * time.Minute
 
@@ -93,7 +97,7 @@ func New(ctx context.Context, o Options) (*Cluster, error) {
 // Assets returns the programs that the cluster runs.
 func (c *Cluster) Assets() Assets { return c.assets }
 
-// Stop ends the processes and removes the data. A second call does nothing.
+// Stop ends the processes and deletes the data. You may call it more than once.
 func (c *Cluster) Stop() error {
 	var errs []error
 	for _, p := range []*proc.Process{c.ControllerManager, c.APIServer, c.Etcd} {
@@ -162,8 +166,8 @@ func (c *Cluster) startAPIServer(ctx context.Context) (err error) {
 	return err
 }
 
-// Await waits until the control plane is ready, for instance after a process was restarted or
-// resumed. The API server is not ready without etcd.
+// Await waits until the control plane is ready, for example after you have restarted or resumed a
+// process. The API server is not ready without etcd.
 func (c *Cluster) Await(ctx context.Context) error {
 	if err := c.AwaitAPIServer(ctx); err != nil {
 		return err
@@ -174,7 +178,7 @@ func (c *Cluster) Await(ctx context.Context) error {
 	return c.awaitManager(ctx)
 }
 
-// AwaitAPIServer waits until the API server is ready, after a restart for instance.
+// AwaitAPIServer waits until the API server is ready, for example after a restart.
 func (c *Cluster) AwaitAPIServer(ctx context.Context) error {
 	return c.APIServer.Await(ctx, func(ctx context.Context) error {
 		return c.ready(ctx, fmt.Sprintf("https://127.0.0.1:%d/readyz", c.ports.api))
@@ -201,8 +205,8 @@ func (c *Cluster) startManager(ctx context.Context) (err error) {
 	return c.awaitManager(ctx)
 }
 
-// awaitManager waits until the controller manager is healthy. One that ends, because the API server
-// has restarted during its own start, is started again, as a kubelet would.
+// awaitManager waits until the controller manager is healthy. If it ends because the API server
+// restarted at the same time, it is started again, as a kubelet would do.
 func (c *Cluster) awaitManager(ctx context.Context) error {
 	const most = 3
 	for starts := 1; ; starts++ {
@@ -248,8 +252,8 @@ func (c *Cluster) ready(ctx context.Context, url string) error {
 	return nil
 }
 
-// awaitDefaults waits for the objects that every cluster has: the namespace default and, from a
-// controller manager, its ServiceAccount.
+// awaitDefaults waits for the objects that every cluster has: the namespace default and, if there
+// is a controller manager, its ServiceAccount.
 func (c *Cluster) awaitDefaults(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(c.admin)
 	if err != nil {
