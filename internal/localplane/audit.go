@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Write is one mutating request that the API server answered, from its audit log.
+// Write describes one request that writes, as the API server's audit log shows it.
 type Write struct {
 	// Verb is create, update, patch, delete or deletecollection.
 	Verb                         string
@@ -22,13 +22,13 @@ type Write struct {
 	Namespace, Name              string
 	User, UserAgent              string
 	Code                         int32
-	// DryRun reports that the request was a dry run.
+	// DryRun is true for a dry run.
 	DryRun  bool
 	Time    time.Time
 	AuditID string
 }
 
-// String is one line: patch helloworlds.example.com/status hello/your-name 200 by
+// String returns one line: patch helloworlds.example.com/status hello/your-name 200 by
 // system:serviceaccount:… .
 func (w Write) String() string {
 	resource := w.Resource
@@ -41,7 +41,7 @@ func (w Write) String() string {
 	return fmt.Sprintf("%s %s %s/%s %d by %s (%s)", w.Verb, resource, w.Namespace, w.Name, w.Code, w.User, w.UserAgent)
 }
 
-// auditEvent holds the fields of audit.k8s.io/v1 Event that are used here.
+// auditEvent holds the fields of an audit.k8s.io/v1 Event that we read.
 type auditEvent struct {
 	AuditID   string `json:"auditID"`
 	Stage     string `json:"stage"`
@@ -62,15 +62,15 @@ type auditEvent struct {
 	StageTimestamp           time.Time `json:"stageTimestamp"`
 }
 
-// Mark is a point of the audit log.
+// Mark remembers a point in the audit log, to ask later for the writes since then.
 type Mark struct {
-	// place is the end of the last complete line.
+	// place is where the last complete line ends.
 	place int64
-	// taken is the time of the mark in microseconds, the precision of the log's times.
+	// taken is when the mark was made, in microseconds as the log's times.
 	taken time.Time
 }
 
-// Mark returns the current end of the audit log.
+// Mark marks the current end of the audit log.
 func (c *Cluster) Mark() (Mark, error) {
 	mark := Mark{taken: time.Now().Truncate(time.Microsecond)}
 	file, err := os.Open(c.path("audit.log"))
@@ -85,7 +85,7 @@ func (c *Cluster) Mark() (Mark, error) {
 	return mark, err
 }
 
-// lastLine returns the end of the last complete line.
+// lastLine returns where the last complete line ends.
 func lastLine(file *os.File) (int64, error) {
 	end, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -98,13 +98,13 @@ func lastLine(file *os.File) (int64, error) {
 	return end - int64(len(tail)) + int64(bytes.LastIndexByte(tail, '\n')) + 1, nil
 }
 
-// longestLine is longer than any event at level Metadata, in bytes.
+// longestLine is more bytes than any event at level Metadata has.
 const longestLine = 256 << 10
 
-// Writes returns all writes since a mark, with dry runs. The API server logs a request before it
-// responds, so that the log has each request that a client has a response to. Other clients may see
-// the object first: Writes leaves out requests that the API server received before the mark,
-// although their lines may come after it.
+// Writes returns the writes since a mark, including dry runs. The API server logs a request before
+// it answers, so each request whose answer a client has seen is in the log. Other clients may see
+// the object first: Writes leaves out requests that arrived before the mark, although they may be
+// logged after it.
 func (c *Cluster) Writes(since Mark) ([]Write, error) {
 	file, err := os.Open(c.path("audit.log"))
 	if err != nil {
@@ -114,23 +114,23 @@ func (c *Cluster) Writes(since Mark) ([]Write, error) {
 	return c.audit.since(file, since)
 }
 
-// auditLog keeps the decoded lines of the audit log, because callers that wait for a write read the
-// log many times a second. It is safe for concurrent use.
+// auditLog keeps the decoded lines of the audit log, because a caller that waits for a write reads
+// the log many times a second. It is safe for concurrent use.
 type auditLog struct {
 	mu sync.Mutex // guards the fields below
-	// lines are those of writes between the positions begin and end, in order.
+	// lines holds the writes that are logged between the positions begin and end, in order.
 	begin, end int64
 	lines      []auditLine
 }
 
-// auditLine is the line of a write.
+// auditLine holds one logged write.
 type auditLine struct {
 	place    int64 // its position
 	received time.Time
 	write    Write
 }
 
-// since reads the lines that are new, and returns the writes since a mark.
+// since reads what is new in the log, and returns the writes since a mark.
 func (a *auditLog) since(file *os.File, mark Mark) ([]Write, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -154,7 +154,7 @@ func (a *auditLog) since(file *os.File, mark Mark) ([]Write, error) {
 	return writes, nil
 }
 
-// read reads the complete lines after the last one that was read.
+// read reads the complete lines that it has not read yet.
 func (a *auditLog) read(file *os.File) error {
 	if _, err := file.Seek(a.end, io.SeekStart); err != nil {
 		return err

@@ -21,7 +21,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// authority is the cluster's own certificate authority.
+// authority signs the cluster's certificates.
 type authority struct {
 	certificate *x509.Certificate
 	key         crypto.Signer
@@ -54,8 +54,8 @@ func (a *authority) pool() *x509.CertPool {
 	return pool
 }
 
-// issue signs a certificate for loopback that serves both sides; it returns certificate and key as
-// PEM.
+// issue signs a certificate for loopback that serves as a server's and as a client's. It returns
+// certificate and key as PEM.
 func (a *authority) issue(name string, groups ...string) (certificate, key []byte, err error) {
 	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -89,7 +89,7 @@ func encode(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// makeCredentials writes all certificates, keys, kubeconfigs and the audit policy into the
+// makeCredentials writes the certificates, keys, kubeconfigs and the audit policy into the
 // cluster's folder.
 func (c *Cluster) makeCredentials(context.Context) (err error) {
 	c.ca, err = newAuthority()

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// envtestIndex is the list of downloads that setup-envtest reads first.
+	// envtestIndex is the list that setup-envtest reads before a download.
 	envtestIndex = "https://raw.githubusercontent.com/kubernetes-sigs/controller-tools/HEAD/envtest-releases.yaml"
-	// reachTimeout bounds the request that finds out whether the list is reachable.
+	// reachTimeout limits the request that checks whether the list can be reached.
 	reachTimeout = 3 * time.Second
-	// fetchTimeout bounds the download, about 60 MB. A build takes minutes.
+	// fetchTimeout limits the download of about 60 MB. Building takes minutes.
 	fetchTimeout = 30 * time.Second
 )
 
-// installed returns the newest programs in the folder of setup-envtest, with or without the tool
-// itself.
+// installed returns the newest programs that setup-envtest has downloaded. The tool itself is not
+// needed.
 func installed(context.Context, Search) (Assets, error) {
 	dirs, _ := filepath.Glob(filepath.Join(envtestStore(), "k8s", "*-"+runtime.GOOS+"-"+runtime.GOARCH)) // a fixed pattern
 	var newest *version.Version
@@ -61,8 +61,8 @@ func envtestStore() string {
 	}
 }
 
-// fetched downloads programs by setup-envtest. It gives up after a few seconds if the download's
-// host is not reachable.
+// fetched downloads the programs with setup-envtest. It gives up after a few seconds if the host
+// cannot be reached.
 func fetched(ctx context.Context, s Search) (Assets, error) {
 	if !s.Fetch {
 		return Assets{}, skip("a download was not asked for")
@@ -92,7 +92,7 @@ func fetched(ctx context.Context, s Search) (Assets, error) {
 	return assets, nil
 }
 
-// reach reports whether a server answers a request for url.
+// reach returns an error if the server of url does not answer.
 func reach(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()

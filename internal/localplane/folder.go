@@ -13,13 +13,13 @@ import (
 // tempPattern names the temporary folders of clusters.
 const tempPattern = "hookloop-cluster-*"
 
-// leftovers are the files of an earlier cluster in the same folder that the next one must not read.
-// The other files are overwritten.
+// leftovers lists the files of an earlier cluster that the next one must not read. Other files are
+// overwritten.
 var leftovers = []string{
 	"etcd-data", "kubectl-cache", "audit.log", "etcd.log", "kube-apiserver.log", "kube-controller-manager.log",
 }
 
-// makeDir makes the cluster's folder, and locks it until the cluster or this process ends.
+// makeDir makes the cluster's folder and locks it until the cluster or this process ends.
 func (c *Cluster) makeDir(context.Context) (err error) {
 	if c.dir == "" {
 		c.dir, c.lock, err = makeTempDir()
@@ -58,9 +58,9 @@ func (c *Cluster) removeDir() error {
 	return errors.Join(errs...)
 }
 
-// makeTempDir makes a locked temporary folder. First it removes the folders of killed processes. A
-// process that starts at the same time may mistake a folder without a lock for one of these; then
-// makeTempDir makes another one.
+// makeTempDir makes a temporary folder and locks it. First it removes the folders of processes that
+// were killed. Before it is locked, the new folder may look like one of these to a process that
+// starts at the same time; then we make another one.
 func makeTempDir() (string, *os.File, error) {
 	sweepTempDirs()
 	for {
@@ -78,7 +78,7 @@ func makeTempDir() (string, *os.File, error) {
 	}
 }
 
-// sweepTempDirs removes the folders without a lock. It skips folders that it may not remove, such
+// sweepTempDirs removes folders that nobody has locked. It skips those that it may not remove, such
 // as another user's.
 func sweepTempDirs() {
 	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), tempPattern)) // the only error is a bad pattern
@@ -91,8 +91,8 @@ func sweepTempDirs() {
 }
 
 // lockDir locks a folder against other processes, without waiting. The kernel releases the lock
-// when the process ends; children do not inherit it. The error is fs.ErrNotExist if the folder has
-// vanished, and syscall.EWOULDBLOCK if it is locked.
+// when the process ends, and children do not inherit it. The error is fs.ErrNotExist if the folder
+// has vanished, and syscall.EWOULDBLOCK if it is locked.
 func lockDir(dir string) (*os.File, error) {
 	// O_DIRECTORY: to open a FIFO of the name would block
 	lock, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY, 0) //nolint:gosec // the caller's folder, or our own

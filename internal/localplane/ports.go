@@ -11,28 +11,28 @@ import (
 	"syscall"
 )
 
-// Ports come from below the kernel's range for outgoing connections (32768 and up on Linux).
+// We take ports from below the kernel's range for outgoing connections (32768 and up on Linux).
 // Otherwise a connection could take a port before the process listens, or while a killed process is
-// not yet restarted.
+// being restarted.
 const (
 	firstPort = 10000
 	portCount = 312 * portBlock
 	portBlock = 64
 )
 
-// search is the search of this process for ports. It goes from block to block.
+// search remembers where this process looks for ports. It goes from block to block.
 var search struct {
 	mu     sync.Mutex // guards the fields below
 	begun  bool
 	offset int // of the next port
-	// locks are those of the blocks, which this process holds until it ends.
+	// locks holds the locks of the blocks. This process keeps them until it ends.
 	locks []*os.File
 }
 
-// FreePorts returns n TCP ports that are free on loopback. It never returns a port twice in one
-// process, nor a port from a block of another process that runs: a port may be free because a
-// program is not yet started, or is being restarted. If the system's temporary folder cannot be
-// written, processes that run at the same time only begin at different ports.
+// FreePorts returns n TCP ports that are free on loopback. It never returns the same port twice in
+// a process, nor a port of a block that another running process uses: a port may look free while a
+// program is being started. If the temporary folder cannot be written, processes that run at the
+// same time merely start to look at different ports.
 func FreePorts(n int) ([]int, error) {
 	search.mu.Lock()
 	defer search.mu.Unlock()
@@ -60,8 +60,8 @@ func FreePorts(n int) ([]int, error) {
 		firstPort+portCount-1, n)
 }
 
-// lockBlock takes a block of ports for this process. It reports false if a process has it already.
-// Without a lock file no process has it.
+// lockBlock reserves a block of ports for this process. It returns false if another process has it.
+// If no lock file can be made, nobody has reserved it.
 func lockBlock(block int) bool {
 	folder := filepath.Join(os.TempDir(), "hookloop-ports")
 	if err := os.MkdirAll(folder, 0o750); err != nil {
@@ -80,7 +80,7 @@ func lockBlock(block int) bool {
 	return true
 }
 
-// unlockBlocks gives the blocks after the first n back.
+// unlockBlocks releases all blocks but the first n.
 func unlockBlocks(n int) {
 	for _, file := range search.locks[n:] {
 		_ = file.Close() // nothing was written
