@@ -1,7 +1,10 @@
-// Package jaeger reads traces from Jaeger's JSON API, and draws a trace as text.
+// Package jaeger reads traces from Jaeger's JSON API and draws them as text:
 //
-// It sends nothing to Jaeger but queries. A Query is safe for concurrent use, a Trace is a value.
-// test/jaeger tests it with a real Jaeger.
+//	query := jaeger.NewQuery("http://127.0.0.1:16686")
+//	trace, err := query.Trace(ctx, id)
+//	fmt.Print(jaeger.Tree(trace))
+//
+// A Query is safe for concurrent use. A Trace is a value.
 package jaeger
 
 import (
@@ -20,7 +23,7 @@ import (
 	"time"
 )
 
-// ErrNotFound reports that Jaeger has no span of a trace.
+// ErrNotFound is returned if Jaeger has no span of the trace.
 var ErrNotFound = errors.New("trace not found")
 
 // Query reads from a Jaeger's JSON API.
@@ -31,14 +34,14 @@ type Query struct {
 
 const (
 	tracesPath = "/api/traces/"
-	// queryTimeout bounds one request.
+	// queryTimeout limits one request.
 	queryTimeout = 10 * time.Second
 )
 
-// maxBody bounds a response.
+// maxBody limits a response.
 const maxBody = 64 << 20
 
-// NewQuery returns a Query for the Jaeger with this URL of its query service.
+// NewQuery makes a Query for Jaeger's query service at this URL.
 func NewQuery(base string) *Query {
 	client := &http.Client{Transport: &http.Transport{}, Timeout: queryTimeout}
 	return &Query{base: strings.TrimSuffix(base, "/"), client: client}
@@ -63,8 +66,8 @@ func (q *Query) Services(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Trace returns the spans of a trace that Jaeger has; the id has 32 hexadecimal digits. The error
-// is ErrNotFound if it has none.
+// Trace returns the spans that Jaeger has of a trace. The id has 32 hexadecimal digits. It returns
+// [ErrNotFound] if there are none.
 func (q *Query) Trace(ctx context.Context, id string) (*Trace, error) {
 	var found []apiTrace
 	if err := q.get(ctx, q.TraceURL(id), nil, &found); err != nil {
@@ -76,19 +79,19 @@ func (q *Query) Trace(ctx context.Context, id string) (*Trace, error) {
 	return found[0].trace(), nil
 }
 
-// Search selects traces. All fields apply to one span of the trace.
+// Search says which traces to find. All fields must match the same span.
 type Search struct {
 	// Service is required.
 	Service string
 	// Operation is the span's name; empty for any.
 	Operation string
-	// Tags are attributes of the span or of its process.
+	// Tags must be attributes of the span or of its process.
 	Tags map[string]string
-	// Limit is the greatest number of traces, the newest first; 0 is 100.
+	// Limit is how many traces to return, taking the newest; 0 means 100.
 	Limit int
 }
 
-// Find returns the traces that match a search, the oldest first.
+// Find returns the traces that match, the oldest first.
 func (q *Query) Find(ctx context.Context, s Search) ([]*Trace, error) {
 	parameters := url.Values{"service": {s.Service}, "limit": {strconv.Itoa(cmp.Or(s.Limit, 100))}, "start": {"0"}}
 	if s.Operation != "" {
@@ -113,8 +116,8 @@ func (q *Query) Find(ctx context.Context, s Search) ([]*Trace, error) {
 	return traces, nil
 }
 
-// Await polls until complete accepts the trace, because spans come in batches and from several
-// processes. After ctx is done it returns the trace so far and an error.
+// Await polls until complete accepts the trace. This is necessary because spans arrive in batches
+// and from several processes. If ctx ends first, it returns the trace so far and an error.
 func (q *Query) Await(ctx context.Context, id string, complete func(*Trace) bool) (*Trace, error) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -137,7 +140,7 @@ func (q *Query) Await(ctx context.Context, id string, complete func(*Trace) bool
 	}
 }
 
-// get reads the field "data" of a response. Numbers keep their notation.
+// get reads the field "data" of a response. Numbers stay as they are written.
 func (q *Query) get(ctx context.Context, address string, parameters url.Values, data any) error {
 	if len(parameters) > 0 {
 		address += "?" + parameters.Encode()
@@ -173,7 +176,7 @@ func (q *Query) get(ctx context.Context, address string, parameters url.Values, 
 	return nil
 }
 
-// The types of Jaeger's JSON API (its package model/json), with the fields that are used here.
+// These types follow Jaeger's JSON API (its package model/json), with the fields that we read.
 type (
 	apiTrace struct {
 		TraceID   string

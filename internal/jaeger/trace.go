@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// Trace is a trace as Jaeger returns it.
+// Trace holds a trace as Jaeger returns it.
 type Trace struct {
 	// ID is 32 hexadecimal digits.
 	ID string `json:"id"`
-	// Spans are in the order of their start.
+	// Spans are ordered by their start.
 	Spans []Span `json:"spans"`
 }
 
-// Span is one span of a trace.
+// Span holds one span of a trace.
 type Span struct {
-	// ID has 16 hexadecimal digits. Parent is the id of the parent span, which may be missing in the
-	// trace; it is empty for a root.
+	// ID has 16 hexadecimal digits. Parent is the id of the parent span. It is empty for a root;
+	// otherwise the parent may still be missing in the trace.
 	ID        string `json:"id"`
 	Parent    string `json:"parent,omitempty"`
 	Operation string `json:"operation"`
 	Service   string `json:"service"`
-	// Tags are the span's attributes, with those that Jaeger derives from kind and status (span.kind,
+	// Tags holds the span's attributes, and those that Jaeger derives from kind and status (span.kind,
 	// otel.status_code, error).
 	Tags     map[string]string `json:"tags,omitempty"`
 	Links    []Link            `json:"links,omitempty"`
@@ -30,19 +30,19 @@ type Span struct {
 	Duration time.Duration     `json:"duration"`
 }
 
-// Link refers to a span of any trace that is not the span's parent.
+// Link refers to a span, of any trace, that is not the span's parent.
 type Link struct {
 	TraceID string `json:"traceID"`
 	SpanID  string `json:"spanID"`
 }
 
-// End returns the time at which the span ended.
+// End returns when the span ended.
 func (s Span) End() time.Time { return s.Start.Add(s.Duration) }
 
-// Failed reports that the span's status is an error.
+// Failed returns true if the span's status is an error.
 func (s Span) Failed() bool { return s.Tags["otel.status_code"] == "ERROR" }
 
-// Start returns the time at which the first span began.
+// Start returns when the first span began.
 func (t *Trace) Start() time.Time {
 	if len(t.Spans) == 0 {
 		return time.Time{}
@@ -50,7 +50,7 @@ func (t *Trace) Start() time.Time {
 	return t.Spans[0].Start
 }
 
-// Duration returns the time from the start of the first span to the end of the last.
+// Duration returns how long it took from the start of the first span to the end of the last.
 func (t *Trace) Duration() time.Duration {
 	end := t.Start()
 	for _, s := range t.Spans {
@@ -83,13 +83,13 @@ func (t *Trace) Named(operation string) []Span {
 	return named
 }
 
-// Is reports whether the span has this operation, with or without a target.
+// Is returns true if the span has this operation, with or without a target.
 func (s Span) Is(operation string) bool {
 	verb, _, _ := strings.Cut(s.Operation, " ")
 	return s.Operation == operation || verb == operation
 }
 
-// IsWrite reports whether the span is a request of the engine that writes.
+// IsWrite returns true if the span is a request by which the engine writes.
 func (s Span) IsWrite() bool { return s.Tags["hookloop.write.verb"] != "" }
 
 // Writes returns the spans of requests that write.
@@ -106,11 +106,11 @@ func (t *Trace) Span(id string) (Span, bool) {
 	return t.Spans[i], true
 }
 
-// Children returns the spans with this parent. Those of "" are the roots: spans without a parent in
+// Children returns the spans with this parent. Pass "" for the roots: spans whose parent is not in
 // the trace.
 func (t *Trace) Children(id string) []Span { return t.byParent()[id] }
 
-// byParent returns the spans by their parents' ids, which are empty for roots.
+// byParent groups the spans by the id of their parent, which is "" for roots.
 func (t *Trace) byParent() map[string][]Span {
 	known := make(map[string]bool, len(t.Spans))
 	for _, s := range t.Spans {

@@ -12,8 +12,8 @@ import (
 	"github.com/hookloop/hookloop/internal/printable"
 )
 
-// shown are the attributes that Tree draws, in this order. Attributes with the same value in all
-// spans of a trace (kind, namespace, UID) are left out.
+// shown lists the attributes that Tree draws, in this order. It leaves out those that are the same
+// in all spans of a trace (kind, namespace, UID).
 var shown = []string{
 	"hookloop.controller",
 	"hookloop.parent.name",
@@ -46,12 +46,14 @@ var shown = []string{
 	"otel.status_description",
 }
 
-// shortened are prefixes of attributes' names that are left out. The first that matches counts.
+// shortened lists prefixes that are cut off the names of attributes. The first that matches is
+// used.
 var shortened = []string{"hookloop.write.", "hookloop.hook.", "hookloop.", "otel."}
 
-// Tree draws a trace as text: one line for each span, children below their parents and by start
-// time. The columns are service, start since the start of the trace, duration, and attributes. A
-// failed span has the mark "!". Spans with parents in a circle follow the others, with a note.
+// Tree draws a trace as text, with a line for each span. Children are below their parents, ordered
+// by start time. The columns are service, start since the start of the trace, duration, and
+// attributes. The mark "!" shows a failed span. Spans whose parents form a circle come last, with a
+// note.
 func Tree(t *Trace) string {
 	var b strings.Builder
 	head := fmt.Sprintf("trace %s: %d spans, %s, %s", t.ID, len(t.Spans), strings.Join(t.Services(), " and "),
@@ -78,14 +80,14 @@ func Tree(t *Trace) string {
 	return b.String()
 }
 
-// maxLine bounds a line, in characters.
+// maxLine limits a line, in characters.
 const maxLine = 2000
 
 // line holds the five columns of a span.
 type line [5]string
 
-// lines returns the lines of the spans below a parent, after indent, and removes them from
-// byParent: an id that is twice in a trace is no circle.
+// lines draws the spans below a parent after indent, and removes them from byParent. So an id that
+// appears twice in a trace is not taken for a circle.
 func (t *Trace) lines(byParent map[string][]Span, parent, indent string) []line {
 	var lines []line
 	children := byParent[parent]
@@ -107,11 +109,11 @@ func (t *Trace) lines(byParent map[string][]Span, parent, indent string) []line 
 	return lines
 }
 
-// circleMark precedes the first span of a circle: the parent of that span is below it.
+// circleMark marks the first span of a circle: its parent is drawn below it.
 const circleMark = "↻ "
 
-// circles returns the lines of the spans that are left in byParent: no root leads to them. The
-// earliest span of each circle, in the order of the trace, is drawn as its root.
+// circles draws the spans that are left in byParent, which no root leads to. It draws the earliest
+// span of each circle, in the order of the trace, as if it were a root.
 func (t *Trace) circles(byParent map[string][]Span) []line {
 	var lines []line
 	for _, first := range t.Spans {
@@ -127,7 +129,7 @@ func (t *Trace) circles(byParent map[string][]Span) []line {
 	return lines
 }
 
-// leadsTo reports whether a span is id or below it, among the spans in byParent.
+// leadsTo returns true if below is id, or lies below it among the spans in byParent.
 func leadsTo(byParent map[string][]Span, id, below string) bool {
 	seen := map[string]bool{}
 	for next := []string{id}; len(next) > 0; next = next[1:] {
@@ -165,7 +167,8 @@ func attributes(s Span) string {
 	return strings.Join(parts, " ")
 }
 
-// readable draws a list, which Jaeger encodes as JSON, as its items, and quotes values with spaces.
+// readable makes a value readable: it draws a list, which Jaeger encodes as JSON, as its items, and
+// quotes values with spaces.
 func readable(value string) string {
 	var list []string
 	if json.Unmarshal([]byte(value), &list) == nil {
