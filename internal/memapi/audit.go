@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxAudit is the number of writes that the audit log keeps.
+// maxAudit is how many writes the audit log keeps.
 const maxAudit = 100_000
 
-// Write is one request that was not a read, with its result.
+// Write describes a request that is not a read, and its result.
 type Write struct {
 	// Verb is create, update, patch, delete or deletecollection.
 	Verb                         string
@@ -21,15 +21,15 @@ type Write struct {
 	Namespace, Name              string
 	UserAgent                    string
 	DryRun                       bool
-	// Code is the HTTP status; Reason is the reason of a Status that is an error.
+	// Code is the HTTP status. Reason is the reason of a Status that is an error.
 	Code   int
 	Reason metav1.StatusReason
-	// Before and After are the object's resourceVersions; empty if it did not exist, and equal if
-	// the request changed nothing.
+	// Before and After are the object's resourceVersions. Before is empty if the object did not exist,
+	// After if it is gone, and they are equal if the request changed nothing.
 	Before, After string
 }
 
-// Changed reports whether the request changed an object.
+// Changed returns true if the request changed the object.
 func (w Write) Changed() bool { return w.Before != w.After }
 
 // String returns the write as one line.
@@ -69,16 +69,16 @@ func agentName(userAgent string) string {
 	return name
 }
 
-// Count is what writes are counted by.
+// Count is the key under which writes are counted.
 type Count struct {
 	Verb, Group, Resource, Subresource string
 	Code                               int
 }
 
-// audit is the log of writes. The server's mutex guards it.
+// audit keeps the log of writes. The server's mutex guards it.
 type audit struct {
 	writes []Write
-	// dropped is the number of writes that are no longer in the log.
+	// dropped counts the writes that have left the log.
 	dropped int
 	counts  map[Count]int
 }
@@ -120,8 +120,8 @@ func codeOf(err error) int {
 	return fail(err).code
 }
 
-// Writes returns the writes since a position, and the position after them. The first position is 0.
-// Writes that are older than the log are left out.
+// Writes returns the writes since a position, and the position after them. Begin with 0. Writes
+// that have left the log are missing.
 func (s *Server) Writes(since int) ([]Write, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +130,7 @@ func (s *Server) Writes(since int) ([]Write, int) {
 	return append([]Write(nil), s.audit.writes[from:]...), end
 }
 
-// Counts returns the number of writes of each kind since the server began.
+// Counts returns how many writes of each kind there were since the server began.
 func (s *Server) Counts() map[Count]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Fault makes requests fail. Empty fields match every request.
+// Fault makes requests fail. An empty field matches every request.
 type Fault struct {
 	Verb, Group, Resource, Subresource string
 	Namespace, Name                    string
-	// Times is the number of requests that fail; a negative one has no end.
+	// Times is how many requests should fail; a negative number means all.
 	Times int
-	// Status is the response.
+	// Status is what the server answers.
 	Status metav1.Status
 }
 
@@ -31,7 +31,7 @@ func (f *Fault) matches(q *request) bool {
 	return f.Resource == "" || f.Group == q.APIGroup
 }
 
-// Fail makes the next requests fail that a fault matches. The returned function ends that.
+// Fail makes the next requests fail that match f. Call end to stop that.
 func (s *Server) Fail(f Fault) (end func()) {
 	own := &f
 	s.mu.Lock()
@@ -63,10 +63,10 @@ func (s *Server) fault(q *request) error {
 	return nil
 }
 
-// Hold stops the delivery of events of a resource to all watches: caches become stale.
+// Hold stops sending events of a resource to all watches, so that caches become stale.
 func (s *Server) Hold(r schema.GroupResource) { s.hold(r, true) }
 
-// Release delivers the events that were held.
+// Release sends the events that were held.
 func (s *Server) Release(r schema.GroupResource) { s.hold(r, false) }
 
 func (s *Server) hold(r schema.GroupResource, held bool) {
@@ -78,7 +78,7 @@ func (s *Server) hold(r schema.GroupResource, held bool) {
 	}
 }
 
-// DropWatches ends the open watches of a resource, as a server that restarts does.
+// DropWatches ends the open watches of a resource, as a restart of the server would.
 func (s *Server) DropWatches(r schema.GroupResource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *Server) DropWatches(r schema.GroupResource) {
 	}
 }
 
-// Forget drops the events of a resource. A watch that begins before now gets "410 Gone".
+// Forget drops the events of a resource. A watch from an earlier version then gets "410 Gone".
 func (s *Server) Forget(r schema.GroupResource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func (s *Server) Bookmark(r schema.GroupResource) string {
 	return strconv.FormatUint(s.version, 10)
 }
 
-// Watches returns the number of open watches of a resource.
+// Watches returns how many watches of a resource are open.
 func (s *Server) Watches(r schema.GroupResource) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,8 +120,8 @@ func (s *Server) Watches(r schema.GroupResource) int {
 	return 0
 }
 
-// Latest returns the resourceVersion of the last change of a resource; "0" if there was none. A
-// cache that has reached it shows all objects as they are.
+// Latest returns the resourceVersion of the last change of a resource, or "0" if there was none. A
+// cache that has reached it is up to date.
 func (s *Server) Latest(r schema.GroupResource) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *Server) Latest(r schema.GroupResource) string {
 	return "0"
 }
 
-// Delivered reports whether all open watches of all resources have got all events.
+// Delivered returns true if every open watch has got all events.
 func (s *Server) Delivered() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

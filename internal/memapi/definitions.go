@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// define serves the resources of a CustomResourceDefinition as it is now, and establishes it.
+// define starts to serve the resources of a CustomResourceDefinition, and establishes it.
 func (s *Server) define(o *stored) error {
 	crd, err := definition(o.object)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Server) define(o *stored) error {
 	return s.establish(o, crd)
 }
 
-// newCustomResource returns a version of a definition as a resource.
+// newCustomResource makes the resource for one version of a definition.
 func newCustomResource(
 	crd *apiextensionsv1.CustomResourceDefinition, v apiextensionsv1.CustomResourceDefinitionVersion,
 ) (*resource, error) {
@@ -102,7 +102,7 @@ func (s *Server) establish(o *stored, crd *apiextensionsv1.CustomResourceDefinit
 	return err
 }
 
-// undefine deletes the objects of a definition that is being deleted, then lets it go.
+// undefine deletes the objects of a definition that is being deleted, and then the definition.
 func (s *Server) undefine(o *stored, crd *apiextensionsv1.CustomResourceDefinition) error {
 	c := s.collections[schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural}]
 	if c == nil || !slices.Contains(crd.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
@@ -139,13 +139,13 @@ func (s *Server) withdraw(object *unstructured.Unstructured) {
 	}
 }
 
-// definitionOf returns the definition of a collection; nil for a built-in resource.
+// definitionOf returns the definition of a collection, or nil for a built-in resource.
 func (s *Server) definitionOf(c *collection) *stored {
 	return s.collections[definitions].objects[key{"", c.name.Resource + "." + c.name.Group}]
 }
 
-// Definition returns a CustomResourceDefinition without a schema, for a kind of which a test does
-// not need one.
+// Definition makes a CustomResourceDefinition without a schema, for tests that only need the kind
+// to exist.
 func Definition(
 	gvk schema.GroupVersionKind, plural string, namespaced, status bool,
 ) *apiextensionsv1.CustomResourceDefinition {

@@ -1,18 +1,23 @@
-// Package memapi is a Kubernetes API server in memory, for tests of controllers, and for the
-// controllers of files (package overlay).
+// Package memapi runs a Kubernetes API server in memory, for tests of controllers, for offline
+// runs, and for controllers from files. Make a [Server] with [New] and connect clients with its
+// Config:
 //
-// It serves the built-in kinds of client-go's scheme and every CustomResourceDefinition that is
-// created: discovery, get, list, watch, create, update, the patches, server-side apply, delete, the
-// status subresource, finalizers, the garbage collection of owned objects and of namespaces, dry
-// runs and field validation. It uses the API server's own libraries for strategies, managed fields,
-// structural schemas and CEL. Nothing listens on a port: the clients' requests arrive through the
-// transport of Config.
+//	api, err := memapi.New(memapi.Options{CRDs: crds})
+//	defer api.Close()
+//	client, err := dynamic.NewForConfig(api.Config("my-controller"))
 //
-// It has no authentication, admission or controllers besides the garbage collector, and does not
-// validate or default the specs of built-in kinds beyond their Go types. The differences from a
-// real API server are listed in docs/guides/testing-controllers.md, and test/memapi compares the
-// two.
+// It does not listen on a port: requests arrive through the transport of Config.
 //
-// All requests are processed one after the other, and the garbage is collected before a request is
-// answered. So a test that has made a change sees all that follows from it.
+// It serves the built-in kinds of client-go's scheme and every CustomResourceDefinition that you
+// create: discovery, get, list, watch, create, update, the patches, server-side apply, delete, the
+// status subresource, finalizers, garbage collection of owned objects and of namespaces, dry runs
+// and field validation. It uses the API server's own libraries for strategies, managed fields,
+// structural schemas and CEL.
+//
+// It has no authentication and no admission, and no controllers but the garbage collector. Specs of
+// built-in kinds are validated and defaulted only as far as their Go types do. See
+// docs/guides/testing-controllers.md for all differences from a real API server.
+//
+// Requests are processed one after the other, and garbage is collected before a request is
+// answered. So after a test has made a change, it sees everything that follows from it.
 package memapi

@@ -12,17 +12,17 @@ import (
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// The user agents of the controllers that the server has built in.
+// These user agents stand for the controllers that the server has built in.
 const (
 	collector        = "generic-garbage-collector"
 	namespaceCleaner = "namespace-controller"
 	crdFinalizer     = "crd-finalizer"
 )
 
-// task is a change that the garbage collector has to look at. Now is nil for a removed object.
+// task is a change that the garbage collector should look at. now is nil if the object was removed.
 type task struct{ old, now *stored }
 
-// collectGarbage carries out the consequences of the changes since it was called last.
+// collectGarbage does what follows from the changes since the last call.
 func (s *Server) collectGarbage() error {
 	for len(s.garbage) > 0 {
 		t := s.garbage[0]
@@ -40,7 +40,7 @@ func (s *Server) collectGarbage() error {
 	return nil
 }
 
-// changed follows a new or updated object.
+// changed handles a new or updated object.
 func (s *Server) changed(o *stored) error {
 	if o.collection.name == definitions {
 		if err := s.define(o); err != nil {
@@ -59,8 +59,8 @@ func (s *Server) changed(o *stored) error {
 	return s.attend(o)
 }
 
-// removed follows the removal of an object: of its dependents, its owners, its namespace and its
-// definition.
+// removed handles the removal of an object: its dependents, owners, namespace and definition may be
+// affected.
 func (s *Server) removed(old *stored) error {
 	if old.collection.name == definitions {
 		s.withdraw(old.object)
@@ -111,8 +111,7 @@ func (s *Server) dependentsOf(owner types.UID) []types.UID {
 	return found
 }
 
-// dissolve follows an object that is being deleted, by the finalizers that the garbage collector
-// handles.
+// dissolve handles an object that is being deleted and has a finalizer of the garbage collector.
 func (s *Server) dissolve(o *stored) error {
 	finalizers := o.object.GetFinalizers()
 	switch {
@@ -162,8 +161,8 @@ func blocks(dependent *unstructured.Unstructured, owner types.UID) bool {
 	return false
 }
 
-// attend deletes an object that has no owner any more, or removes its references to owners that are
-// gone if it has others.
+// attend deletes an object whose owners are all gone. If some are left, it removes the references
+// to the others.
 func (s *Server) attend(o *stored) error {
 	if o.object.GetDeletionTimestamp() != nil || len(o.object.GetOwnerReferences()) == 0 {
 		return nil
@@ -196,8 +195,8 @@ func (s *Server) attend(o *stored) error {
 	return s.eraseAs(collector, o, "")
 }
 
-// knows reports whether the kind of an owner is served. The garbage collector does not touch the
-// dependents of others.
+// knows returns true if the owner's kind is served. The garbage collector leaves dependents of
+// unknown kinds alone.
 func (s *Server) knows(reference metav1.OwnerReference) bool {
 	gv, err := schema.ParseGroupVersion(reference.APIVersion)
 	return err == nil && s.ofKind(gv.WithKind(reference.Kind)) != nil
@@ -266,7 +265,7 @@ func (s *Server) dropFinalizer(agent string, o *stored, name string) error {
 	})
 }
 
-// requestOf returns a request of one of the server's own controllers.
+// requestOf makes a request for one of the server's own controllers.
 func (s *Server) requestOf(agent, verb, subresource string, o *stored) *request {
 	r := o.collection.preferred
 	info := &apirequest.RequestInfo{
@@ -280,7 +279,7 @@ func (s *Server) requestOf(agent, verb, subresource string, o *stored) *request 
 	}
 }
 
-// internal updates an object on behalf of one of the server's own controllers.
+// internal updates an object for one of the server's own controllers.
 func (s *Server) internal(
 	agent string, o *stored, verb, subresource string, apply func(*unstructured.Unstructured) error,
 ) error {
@@ -296,7 +295,7 @@ func (s *Server) internal(
 	return err
 }
 
-// eraseAs deletes an object on behalf of one of the server's own controllers.
+// eraseAs deletes an object for one of the server's own controllers.
 func (s *Server) eraseAs(agent string, o *stored, policy metav1.DeletionPropagation) error {
 	q := s.requestOf(agent, "delete", "", o)
 	uid := o.object.GetUID()

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// resource is a resource in one version.
+// resource describes a resource in one version.
 type resource struct {
 	gvk                  schema.GroupVersionKind
 	plural, singular     string
@@ -21,32 +21,32 @@ type resource struct {
 	custom *customKind
 	// store holds the objects of all versions.
 	store *collection
-	// managers are by subresource, and made when they are needed.
+	// managers holds the field managers by subresource. They are made when they are needed.
 	managers map[string]*managedfields.FieldManager
 }
 
-// traits are the rules in which resources differ.
+// traits says in what resources differ.
 type traits struct {
 	namespaced bool
-	// status reports whether there is a status subresource.
+	// status is true if there is a status subresource.
 	status bool
-	// scale is the scale subresource; nil if there is none.
+	// scale describes the scale subresource, or is nil if there is none.
 	scale *scale
-	// generation reports whether metadata.generation counts changes of the spec.
+	// generation is true if metadata.generation counts changes of the spec.
 	generation bool
-	// upsert reports whether PUT creates an object that does not exist.
+	// upsert is true if PUT creates an object that does not exist.
 	upsert bool
-	// conditional reports whether an update must have a resourceVersion.
+	// conditional is true if an update must have a resourceVersion.
 	conditional bool
-	// returnsDeleted reports whether DELETE returns the object instead of a Status.
+	// returnsDeleted is true if DELETE returns the object and not a Status.
 	returnsDeleted bool
-	// createOnly reports whether objects are answered but not stored, as reviews are.
+	// createOnly is true if objects are answered but not stored, such as reviews.
 	createOnly bool
-	// fields are the field selectors beside metadata.name and metadata.namespace.
+	// fields lists the field selectors besides metadata.name and metadata.namespace.
 	fields []string
 }
 
-// scale has the paths of the fields behind a scale subresource.
+// scale holds the paths of the fields that a scale subresource reads and writes.
 type scale struct{ specReplicas, statusReplicas, selector string }
 
 func (r *resource) gvr() schema.GroupVersionResource {
@@ -85,7 +85,7 @@ func (r *resource) verbs(subresource string) metav1.Verbs {
 	return metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 }
 
-// supports reports whether a request has a verb that the resource has.
+// supports returns true if the resource allows the verb.
 func (r *resource) supports(verb, subresource string) bool {
 	return slices.Contains(r.verbs(subresource), verb)
 }

@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// Restore stores an object as another API server has had it: with its uid, generation, timestamps,
-// owners, finalizers and status. A missing uid and creationTimestamp are those of a new object. It
-// returns the API server's error for an object that could not be created, and is not in the log of
-// writes. An existing object of the name is replaced.
+// Restore stores an object as another API server had it, with its uid, generation, timestamps,
+// owners, finalizers and status. A missing uid or creationTimestamp is filled in as for a new
+// object. If there is an object with the same name, it is replaced. The write does not appear in
+// the log. If the object could not be created, Restore returns the error that a request would get.
 //
-// Owners that the server does not have count as existing from then on, until an object with their
-// uid is deleted here.
+// Owners that this server does not have count as existing, until an object with their uid is
+// deleted here.
 func (s *Server) Restore(ctx context.Context, object map[string]any) error {
 	u := (&unstructured.Unstructured{Object: object}).DeepCopy()
 	s.mu.Lock()
