@@ -1,7 +1,8 @@
-"""The features of a response that an older engine may not honour (hookloop.hook.v1.RequestMeta).
+"""Names the features of a response that an older engine may not know
+(hookloop.hook.v1.RequestMeta).
 
-A hook does not send a response with a feature that the engine does not honour: the engine would
-drop that part of it, and write the rest.
+A hook does not send a response with a feature that the engine does not honour, because that engine
+would carry out only a part of the response.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,7 +10,7 @@ from typing import Any
 
 from hookloop.errors import Reject
 
-# The name of each feature, and whether the desired objects and a response's message use it.
+# Each feature's name, and a function that tells whether desired objects and a response use it.
 _USES: dict[str, Callable[[list[Any], Any, Any], bool]] = {
     "conditions": lambda desired, details, rules: bool(details.conditions),
     "depends_on": lambda desired, details, rules: any(each.depends_on for each in desired),
@@ -31,8 +32,9 @@ def used(message: Any, desired: Iterable[Any]) -> list[str]:
 
 
 def check(features: Iterable[str], request: Any) -> None:
-    """Raises Reject for a feature that the engine does not honour. An engine that sends no meta
-    rejects such a response itself."""
+    """Raises Reject if a response uses a feature that the engine does not honour. An engine that
+    sends no meta rejects such a response itself.
+    """
     if not request.HasField("meta"):
         return
     honoured = list(request.meta.features)

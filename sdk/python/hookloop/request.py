@@ -1,4 +1,4 @@
-"""Decodes the requests of the contract to dicts. Integers keep all their digits."""
+"""Decodes requests into dicts. Integers keep all their digits."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
@@ -7,15 +7,16 @@ from typing import Any
 from hookloop.errors import InvalidRequest, NotServed, RelatedUnknown
 from hookloop.hook.v1 import observed_pb2
 
-# Objects returns the objects of a slot. A slot is a place in a request: 0 is the controller, 1 the
-# parent, 2 + 2n the children of group n, 3 + 2n the related objects of group n. In requests of map
-# hooks 2 is the input, and 4 + 2n the outputs of group n.
+# Objects returns the objects in a slot. A slot says where an object stands in a request: 0 is the
+# controller, 1 the parent, 2 + 2n the children in group n, 3 + 2n the related objects in group n.
+# In requests to map hooks 2 is the input, and 4 + 2n the outputs in group n.
 Objects = Callable[[int], Sequence[Any]]
 
 
 class UnknownGroup(Mapping[str, Any]):
-    """A related group that could not be read. Every access raises, so that it is never taken for an
-    empty group."""
+    """Stands for a related group that could not be read. Every access raises the error, so that
+    nobody takes it for an empty group.
+    """
 
     def __init__(self, error: RelatedUnknown):
         self.error = error
@@ -31,11 +32,11 @@ class UnknownGroup(Mapping[str, Any]):
 
 
 class LazyGroup(MutableMapping[str, Any]):
-    """Objects by their names as seen from the parent: "name", or "namespace/name" in a namespace
-    other than the parent's.
+    """Holds objects by name. For objects outside the parent's namespace the key is
+    "namespace/name".
 
-    The first access to an object decodes it, for this group alone. Changes of the group and of its
-    objects have no effect elsewhere.
+    An object is decoded when it is first accessed, for this group alone. Changes to the group and
+    its objects have no effect elsewhere.
     """
 
     def __init__(self, objects: Iterable[Any], namespace: str):
@@ -69,8 +70,9 @@ class LazyGroup(MutableMapping[str, Any]):
 def decode_children(
     groups: Iterable[Any], objects: Objects, first_slot: int, namespace: str
 ) -> dict[str, LazyGroup]:
-    """Returns the children by kind ("ConfigMap.v1", "Deployment.apps/v1") and name. Every declared
-    kind has a group; first_slot is the slot of the first one."""
+    """Returns children by kind ("ConfigMap.v1", "Deployment.apps/v1") and name. There is a group
+    for each declared kind; first_slot is the slot of the first.
+    """
     return {
         kind_key(group.kind, group.api_version): LazyGroup(objects(first_slot + 2 * n), namespace)
         for n, group in enumerate(groups)
@@ -80,8 +82,9 @@ def decode_children(
 def decode_related(
     groups: Iterable[Any], objects: Objects, namespace: str
 ) -> dict[str, Mapping[str, Any]]:
-    """Returns the related objects by the name of their rules or, for rules without a name, by
-    resource ("configmaps.v1", "deployments.apps/v1")."""
+    """Returns related objects by the name of their rule or, if it has no name, by resource
+    ("configmaps.v1", "deployments.apps/v1").
+    """
     return {
         group.name
         or kind_key(group.resource, group.api_version): _related(
@@ -105,7 +108,7 @@ def _related(group: Any, objects: Objects, slot: int, namespace: str) -> Mapping
 
 
 def decode_object(message: Any) -> dict[str, Any]:
-    """Decodes one observed object."""
+    """Decodes an observed object."""
     item = f'{message.kind} "{message.name}"'
     if message.encoding not in (observed_pb2.ENCODING_UNSPECIFIED, observed_pb2.ENCODING_JSON):
         raise InvalidRequest(f"{item}: encoding is {message.encoding}, expected ENCODING_JSON")
@@ -119,13 +122,14 @@ def decode_object(message: Any) -> dict[str, Any]:
 
 
 def object_key(message: Any, namespace: str) -> str:
-    """Returns the name of an object as seen from a parent in a namespace."""
+    """Returns an object's key in the groups of a parent in this namespace."""
     if message.namespace in ("", namespace):
         return str(message.name)
     return f"{message.namespace}/{message.name}"
 
 
 def kind_key(kind: str, api_version: str) -> str:
-    """Returns Kind.group/version, or Kind.version for the core group. The key of a resource has the
-    same form."""
+    """Returns Kind.group/version, or Kind.version for the core group. Keys for resources look the
+    same.
+    """
     return f"{kind}.{api_version}"

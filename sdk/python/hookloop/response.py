@@ -1,4 +1,4 @@
-"""Checks the results of functions, and encodes them as messages of the contract.
+"""Checks what functions return, and encodes it as messages.
 
 Every error is an InvalidResponse that names the item.
 """
@@ -20,8 +20,9 @@ _ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 def check_fields(
     value: Any, allowed: Iterable[str], item: str = "the response"
 ) -> Mapping[str, Any]:
-    """Returns the value if it is a dict with no other fields than those allowed. A misspelt field
-    could delete objects."""
+    """Returns the value if it is a dict with allowed fields only. A misspelt field must not pass,
+    because Hookloop could then delete objects.
+    """
     if not isinstance(value, Mapping):
         raise InvalidResponse(f"{item} is {_describe(value)}, expected a dict")
     for name in value:
@@ -32,7 +33,7 @@ def check_fields(
 
 
 def encode_status(status: Any) -> Optional[bytes]:
-    """Encodes the status as JSON; None if the response has none."""
+    """Encodes the status as JSON, or returns None if there is no status."""
     if status is None:
         return None
     if not isinstance(status, Mapping):
@@ -41,17 +42,17 @@ def encode_status(status: Any) -> Optional[bytes]:
 
 
 def encode_desired(field: str, objects: Any) -> list[Any]:
-    """Encodes desired objects. Each needs apiVersion, kind and metadata.name."""
+    """Encodes desired objects. Each must have apiVersion, kind and metadata.name."""
     return [_desired(desired, item) for desired, item in _objects(field, objects)]
 
 
 def encode_kept(field: str, objects: Any) -> list[Any]:
-    """Encodes the identities of observed objects to keep."""
+    """Encodes which observed objects to keep: only kind, namespace and name."""
     return [_kept(kept, item) for kept, item in _objects(field, objects)]
 
 
 def _objects(field: str, objects: Any) -> Iterator[tuple[Any, str]]:
-    """Yields the objects of a list with their names for messages."""
+    """Yields the objects in a list, each with its name for messages."""
     if objects is None:
         return
     if isinstance(objects, (str, bytes, Mapping)) or not isinstance(objects, Iterable):
@@ -114,7 +115,7 @@ def _check_identity(desired: Any, item: str) -> None:
 
 
 def encode_resync(seconds: Any) -> Optional[duration_pb2.Duration]:
-    """Encodes resyncAfterSeconds; None if the response requests no resync."""
+    """Encodes resyncAfterSeconds, or returns None if no resync is requested."""
     if seconds is None or seconds == 0:
         return None
     number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
@@ -131,15 +132,18 @@ def duration(seconds: float) -> duration_pb2.Duration:
 
 
 def encode_finalized(finalized: Any) -> bool:
-    """Checks finalized. A value of another type must not finalize a parent by accident."""
+    """Checks finalized. Only a bool is allowed, so that no other value finalizes a parent by
+    accident.
+    """
     if finalized is None or isinstance(finalized, bool):
         return bool(finalized)
     raise InvalidResponse(f"finalized is {_describe(finalized)}, expected True or False")
 
 
 def encode_patch(field: str, patch: Any) -> tuple[dict[str, str], list[str]]:
-    """Splits a patch of labels or annotations into the values to set, and the keys to remove, which
-    have the value None."""
+    """Splits a patch of labels or annotations into values to set and keys to remove. A key is
+    removed if its value is None.
+    """
     if patch is None:
         return {}, []
     if not isinstance(patch, Mapping):
@@ -165,7 +169,7 @@ RULE_FIELDS = (
 
 
 def encode_rules(field: str, rules: Any) -> list[Any]:
-    """Encodes relatedResources or requirements. Only rules of requirements may have a name."""
+    """Encodes relatedResources or requirements. Only rules in requirements may have a name."""
     allowed = (*RULE_FIELDS, "name") if field == "requirements" else RULE_FIELDS
     items = _items(field, rules, "rules")
     return [_rule(check_fields(rule, allowed, item), item) for rule, item in items]
@@ -224,7 +228,7 @@ CONDITION_STATUSES = {
 
 
 def encode_conditions(conditions: Any) -> list[Any]:
-    """Encodes the conditions of the parent. Each type may occur once."""
+    """Encodes conditions. Each type may occur once."""
     encoded, types = [], set()
     for condition, item in _items("conditions", conditions, "conditions"):
         condition = check_fields(condition, ("type", "status", "reason", "message"), item)
@@ -244,7 +248,7 @@ EVENT_TYPES = {
 
 
 def encode_events(events: Any) -> list[Any]:
-    """Encodes the events on the parent. The default type is Normal."""
+    """Encodes events. The type defaults to Normal."""
     encoded = []
     for event, item in _items("events", events, "events"):
         event = {"type": "Normal"} | dict(check_fields(event, ("type", "reason", "message"), item))
@@ -262,7 +266,7 @@ SEVERITIES = {
 
 
 def encode_results(results: Any) -> list[Any]:
-    """Encodes the remarks about the response. The default severity is Info."""
+    """Encodes results. The severity defaults to Info."""
     encoded = []
     for result, item in _items("results", results, "results"):
         fields = check_fields(result, ("severity", "reason", "message"), item)
@@ -277,7 +281,7 @@ def _reason_and_message(fields: Mapping[str, Any], item: str) -> dict[str, str]:
 
 
 def _items(field: str, values: Any, plural: str) -> Iterator[tuple[Any, str]]:
-    """Yields the items of a list with their names for messages."""
+    """Yields the items in a list, each with its name for messages."""
     if values is None:
         return
     if not isinstance(values, (list, tuple)):
@@ -327,7 +331,8 @@ def _json(value: Any, item: str) -> bytes:
 
 
 def _describe(value: Any) -> str:
-    """Describes a value in a message: its type, and the value if it cannot hold a secret."""
+    """Describes a value for a message: by its type, and by the value if it cannot contain a secret.
+    """
     if value is None or isinstance(value, (bool, int, float)):
         return repr(value)
     return '""' if value == "" else type(value).__name__

@@ -1,6 +1,6 @@
-"""Calls a hook's functions under the contract: it decodes a request and encodes the response.
+"""Calls a hook's functions: it decodes a request and encodes the response.
 
-It is independent of the transport.
+It does not depend on the transport.
 """
 
 import re
@@ -30,7 +30,7 @@ _SHAPES: dict[type, Shape] = {Composite: COMPOSITE, Decorator: DECORATOR, Mapper
 
 
 def shape_of(hook: Hook) -> Shape:
-    """Returns the service of a hook."""
+    """Returns the service for a hook."""
     for kind, shape in _SHAPES.items():
         if isinstance(hook, kind):
             return shape
@@ -40,8 +40,9 @@ def shape_of(hook: Hook) -> Shape:
 
 @dataclass(frozen=True)
 class Route:
-    """One method of a service, and its functions by the names of their hooks. The name "" is that
-    of the hook without a name."""
+    """A method of a service, with its functions by hook name. The name is "" for the hook without a
+    name.
+    """
 
     shape: Shape
     method: str
@@ -49,14 +50,15 @@ class Route:
 
     @property
     def path(self) -> str:
-        """The full name of the method."""
+        """The method's full name."""
         return f"/{self.shape.service}/{self.method}"
 
     def call(
         self, message: Any, objects: request.Objects, trace: Iterable[tuple[str, Any]]
     ) -> tuple[Any, list[Any]]:
-        """Calls the function within a span of the trace. It returns the response without its
-        desired objects, and those."""
+        """Calls the function in a span. It returns the response without desired objects, and the
+        desired objects.
+        """
         function = self._function_for(message.meta.hook)
         if function is None:
             raise Unimplemented(f"this hook has no {self.shape.methods[self.method]} function")
@@ -75,8 +77,9 @@ class Route:
         return [function for function in self.named.values() if function is not None]
 
     def _function_for(self, name: str) -> Optional[AnyFunction]:
-        """Returns the function of the hook that a request is for. Without a name that is the hook
-        without a name, or the only one."""
+        """Returns the function of the hook that a request names. If it names none, this is the hook
+        without a name, or the only one.
+        """
         if name in self.named:
             return self.named[name]
         kind = self.shape.kind
@@ -95,8 +98,9 @@ class Route:
 
 
 def routes(hooks: Iterable[Hook]) -> dict[str, Route]:
-    """Returns the methods of hooks by their full names. It raises ValueError without a hook, and
-    if two hooks of one kind have the same name."""
+    """Returns the hooks' methods by full name. ValueError is raised if there is no hook, or if two
+    hooks of one kind have the same name.
+    """
     shapes: dict[str, tuple[Shape, dict[str, Hook]]] = {}
     for each in hooks:
         name, hook = (each.name, each.hook) if isinstance(each, Named) else ("", each)
@@ -129,7 +133,7 @@ _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
 def display_name(parent: Optional[Any]) -> str:
-    """Returns the name of a parent for the log: its kind, namespace and name."""
+    """Returns a parent's kind, namespace and name for the log."""
     if parent is None:
         return "no parent"
     if parent.namespace:
@@ -138,12 +142,12 @@ def display_name(parent: Optional[Any]) -> str:
 
 
 def implemented_methods(routes: Mapping[str, Route]) -> list[str]:
-    """Returns the full names of the methods that have a function, sorted."""
+    """Returns the full names of methods that have a function, sorted."""
     return sorted(path for path, route in routes.items() if route.functions)
 
 
 def objects_by_slot(shape: Shape, method: str, message: Any) -> dict[int, Sequence[Any]]:
-    """Returns the objects in a request by slot (request.Objects), including empty slots."""
+    """Returns the objects in a request by slot (see request.Objects), also for empty slots."""
     slots: dict[int, Sequence[Any]] = {}
     for slot, field in _singles(shape, method).items():
         slots[slot] = [getattr(message, field)] if message.HasField(field) else []
@@ -157,7 +161,7 @@ def objects_by_slot(shape: Shape, method: str, message: Any) -> dict[int, Sequen
 
 
 def _singles(shape: Shape, method: str) -> dict[int, str]:
-    """Returns the fields of a request with one object, by slot."""
+    """Returns the fields of a request that hold a single object, by slot."""
     fields = {CONTROLLER_SLOT: "controller", PARENT_SLOT: shape.parent}
     if shape.has_input(method):
         fields[INPUT_SLOT] = "input"
@@ -165,7 +169,7 @@ def _singles(shape: Shape, method: str) -> dict[int, str]:
 
 
 def decode(shape: Shape, method: str, message: Any, objects: request.Objects) -> dict[str, Any]:
-    """Decodes a request for the hook's function."""
+    """Decodes a request for a hook's function."""
     found = {field: objects(slot) for slot, field in _singles(shape, method).items()}
     singles: dict[str, Any] = {}
     for field, group in found.items():
@@ -188,8 +192,9 @@ def decode(shape: Shape, method: str, message: Any, objects: request.Objects) ->
 
 
 def encode(shape: Shape, method: str, result: Optional[Mapping[str, Any]]) -> tuple[Any, list[Any]]:
-    """Encodes a function's result. It returns the response without its desired objects, and those.
-    An invalid result raises InvalidResponse."""
+    """Encodes what a function returned. It returns the response without desired objects, and the
+    desired objects. InvalidResponse is raised for an invalid result.
+    """
     if result is None:
         raise InvalidResponse(
             "the hook's function returned None, expected a dict; "
@@ -228,7 +233,7 @@ def _details(result: Mapping[str, Any]) -> Any:
 
 
 def with_desired(shape: Shape, message: Any, desired: list[Any]) -> Any:
-    """Adds the desired objects to a response, and returns it."""
+    """Adds desired objects to a response and returns it."""
     if desired:
         getattr(message, shape.children).extend(desired)
     return message

@@ -1,4 +1,4 @@
-"""The hook services: the names in which they differ."""
+"""Describes how the hook services differ."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ RESPONSE_FIELDS = (
 
 @dataclass(frozen=True)
 class Shape:
-    """One service. first_slot is the slot of the first group of children."""
+    """Describes one service. first_slot is the slot of the first group of children."""
 
     module: Any
     name: str
@@ -40,24 +40,24 @@ class Shape:
 
     @property
     def kind(self) -> str:
-        """The kind of hook, for messages: "composite", "decorator" or "map"."""
+        """How messages call this kind of hook: "composite", "decorator" or "map"."""
         return self.name.removesuffix("HookService").lower()
 
     @property
     def service(self) -> str:
-        """The full name of the service."""
+        """The service's full name."""
         return f"{self.module.DESCRIPTOR.package}.{self.name}"
 
     def message(self, method: str, kind: str) -> Any:
-        """Returns the class of a method's Request or Response."""
+        """Returns the class for a method's Request or Response."""
         return getattr(self.module, f"{method}{kind}")
 
     def has_input(self, method: str) -> bool:
-        """Reports whether the requests of a method have an input."""
+        """Reports whether requests to a method contain an input."""
         return self is MAP and method in ("Map", "Finalize")
 
     def fields_of(self, method: str) -> tuple[str, ...]:
-        """Returns the fields of a method's responses as functions return them."""
+        """Returns which fields a function's response may have."""
         if method == "Tombstone":
             return (*MAP_FIELDS, self.children)
         return (*self.response_fields, self.children, *self.patches)
