@@ -1,11 +1,12 @@
-"""Drives a session.Machine: the only place with threads and a clock.
+"""Runs a session.Machine. Threads and clocks are used here and nowhere else in a stream.
 
-It is independent of the connection, which passes messages in and sends messages out.
+It does not know the connection: whoever owns the connection passes messages in and sends messages
+out.
 
     reader's thread ─ receive ─→ Machine ─→ Work ─→ pool: Route.call ─→ response
     writer's thread ←─ outgoing ←─ outbox ←────────────────────────────────┘
 
-The writer also keeps the deadlines: it answers a call when its timeout has passed, and drops the
+The writer also watches the deadlines: when a call times out, it answers the call and drops the
 response that comes later.
 """
 
@@ -28,7 +29,7 @@ from hookloop.session.observed import ObservedSet
 from hookloop.stream.v1 import stream_pb2
 from hookloop.triggers import Trigger, trigger_message
 
-# A hook that drains waits so many seconds without work for calls that were sent before the engine
+# How many seconds a draining hook waits without work, for calls that were sent before the engine
 # received the drain.
 LINGER = 1.0
 
@@ -36,7 +37,7 @@ log = logging.getLogger("hookloop")
 
 
 class Conversation:
-    """One stream with an engine. Methods may be called from any thread."""
+    """Handles one stream with an engine. Methods may be called from any thread."""
 
     def __init__(self, machine: Machine, routes: Mapping[str, Route], pool: Executor):
         self._routes, self._pool = routes, pool
@@ -53,7 +54,7 @@ class Conversation:
         self.reason: Optional[status.Failure] = None
 
     def receive(self, message: Any) -> None:
-        """Handles a message of the engine. ProtocolError ends the conversation."""
+        """Handles a message from the engine. A ProtocolError ends the conversation."""
         with self._changed:
             try:
                 received = self._machine.receive(message)
@@ -75,7 +76,7 @@ class Conversation:
             self._changed.notify_all()
 
     def outgoing(self) -> Iterator[Any]:
-        """Yields the messages to send. It waits for them, and ends with the conversation."""
+        """Yields messages to send. It waits for them, and ends when the conversation ends."""
         while batch := self._next_batch():
             yield from batch
 
@@ -92,8 +93,9 @@ class Conversation:
             return self._called
 
     def trigger(self, request: Trigger) -> "Future[int]":
-        """Requests syncs. The future has the number of parents, TriggerError, or ConnectionError if
-        the session is not open."""
+        """Asks Hookloop for syncs. The future returns how many parents will be synced. It raises
+        TriggerError, or ConnectionError if the session is not open.
+        """
         future: "Future[int]" = Future()
         with self._changed:
             if not self._machine.open:
@@ -106,7 +108,7 @@ class Conversation:
         return future
 
     def drain(self) -> None:
-        """Requests no more calls; the conversation ends when the open ones are answered."""
+        """Asks for no more calls. The conversation ends when the running ones are answered."""
         with self._changed:
             if not self._stopping:
                 self._stopping = True
@@ -114,18 +116,21 @@ class Conversation:
                 self._changed.notify_all()
 
     def finish(self) -> None:
-        """Ends the engine's side, which still reads: open calls are answered."""
+        """Is called when the engine sends no more messages but still reads. Running calls are
+        answered.
+        """
         with self._changed:
             self._machine.draining = True
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Ends the conversation immediately, because the stream is lost."""
+        """Ends the conversation at once, because the stream is lost."""
         with self._changed:
             self._close()
 
     def revoke(self) -> None:
-        """Ends the conversation immediately, because another stream has its session and state."""
+        """Ends the conversation at once, because another stream uses the session and its state now.
+        """
         text = "the engine has opened the session on another stream"
         with self._changed:
             self._close(status.Failure(status.ABORTED, text))
@@ -140,7 +145,7 @@ class Conversation:
             self._refuse(work.call_id, status.Failure(status.UNAVAILABLE, text))
 
     def _run(self, work: Work) -> None:
-        """Answers a call, in a thread of the pool."""
+        """Answers a call in a thread of the pool."""
         with self._changed:
             if not self._machine.is_open(work.call_id):
                 return
@@ -167,13 +172,13 @@ class Conversation:
         self._machine.refuse(call_id, message)
 
     def _dequeue(self, call_id: int) -> None:
-        """Removes a call from the pool's queue if its function has not begun."""
+        """Removes a call from the pool's queue if its function has not started."""
         found = self._running.pop(call_id, None)
         if found is not None:
             found[1].cancel()
 
     def _abandon(self, call_id: int, reason: str) -> None:
-        """Logs a call without a response, and removes it from the queue."""
+        """Logs that a call got no response, and removes it from the queue."""
         found = self._running.get(call_id)
         if found is not None:
             status.report_abandoned(found[0].method, _parent_of(found[0]), reason)
@@ -189,7 +194,7 @@ class Conversation:
             future.set_result(message.parents)
 
     def _next_batch(self) -> list[Any]:
-        """Waits for messages to send. The list is empty at the end of the conversation."""
+        """Waits for messages to send. The list is empty when the conversation has ended."""
         with self._changed:
             while True:
                 now = time.monotonic()
@@ -200,7 +205,7 @@ class Conversation:
                 self._changed.wait(self._wait_time(now))
 
     def _expire(self, now: float) -> None:
-        """Answers the calls with expired timeouts."""
+        """Answers calls that have timed out."""
         while self._deadlines and self._deadlines[0][0] <= now:
             _, call_id = heapq.heappop(self._deadlines)
             if self._machine.is_open(call_id):
@@ -221,7 +226,7 @@ class Conversation:
         return self._linger_until is not None and self._linger_until <= now
 
     def _wait_time(self, now: float) -> Optional[float]:
-        """Returns the maximum wait in seconds; None waits for the next change."""
+        """Returns how many seconds to wait at most; None means until something changes."""
         times = [at for at, _ in self._deadlines[:1]]
         if self._linger_until is not None:
             times.append(self._linger_until)
@@ -246,7 +251,9 @@ def _parent_of(work: Work) -> str:
 
 
 def _call_route(routes: Mapping[str, Route], work: Work) -> tuple[bytes, list[bytes]]:
-    """Calls the function for the work. It returns the response and its desired objects, encoded."""
+    """Calls the function for the work. It returns the encoded response and its encoded desired
+    objects.
+    """
     route = routes.get(work.method)
     if route is None:
         raise Unimplemented(f"this hook does not serve {work.method}")
@@ -263,7 +270,7 @@ def _call_route(routes: Mapping[str, Route], work: Work) -> tuple[bytes, list[by
 
 
 def _check_slots(route: Route, message: Any, objects: ObservedSet) -> None:
-    """Checks that the request itself holds no objects, and that it has a place for each slot."""
+    """Checks that the request contains no objects itself, and that it has a place for each slot."""
     places = objects_by_slot(route.shape, route.method, message)
     if any(places.values()):
         text = f"the request of {route.path} holds objects, expected them in the slots"

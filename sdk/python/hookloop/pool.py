@@ -1,4 +1,4 @@
-"""A thread pool with daemon threads, unlike concurrent.futures.
+"""Provides a thread pool with daemon threads, which concurrent.futures does not offer.
 
 A hook's function may never return, and must not keep the program from ending.
 """
@@ -13,7 +13,7 @@ Task = Callable[[], Any]
 
 
 class Pool(Executor):
-    """Runs tasks in at most so many threads, which it starts when it needs them."""
+    """Runs tasks in up to so many threads. A thread starts when it is needed."""
 
     def __init__(self, threads: int, name: str):
         if threads < 1:
@@ -26,8 +26,9 @@ class Pool(Executor):
         self._closed = False
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
-        """Queues a call of the function, and returns the future of its result. It raises
-        RuntimeError after shutdown."""
+        """Queues a call of the function and returns a future. RuntimeError is raised after
+        shutdown.
+        """
         future: "Future[Any]" = Future()
         with self._changed:
             if self._closed:
@@ -43,7 +44,7 @@ class Pool(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Accepts no more tasks. Queued tasks still run, unless cancel_futures is True."""
+        """Accepts no more tasks. Queued tasks still run unless cancel_futures is True."""
         with self._changed:
             self._closed = True
             dropped = list(self._tasks) if cancel_futures else []

@@ -1,4 +1,6 @@
-"""The states of sessions, which the next stream with the same session ID takes over."""
+"""Keeps the state of sessions, so that the next stream with the same session ID can continue with
+it.
+"""
 
 import threading
 from collections import OrderedDict
@@ -13,10 +15,10 @@ MAX_IDLE = 64  # states without a stream
 class States:
     """Keeps states by session ID.
 
-    One stream at a time uses a state. A second stream with the same ID revokes the first, because
-    the engine noticed the end of the first stream before the hook did. If the idle states are more
-    than MAX_IDLE, or larger than limit bytes together, the least recently used ones are dropped.
-    Methods may be called from any thread.
+    Only one stream uses a state at a time. If a second stream opens with the same ID, it revokes
+    the first: the engine has noticed the end of the first stream before the hook has. If there are
+    more than MAX_IDLE idle states, or if they take more than limit bytes, the least recently used
+    are dropped. Methods may be called from any thread.
     """
 
     def __init__(self, limit: int = MAX_STATE_BYTES):
@@ -26,8 +28,9 @@ class States:
         self._idle: OrderedDict[str, State] = OrderedDict()
 
     def acquire(self, session_id: str, revoke: Callable[[], None]) -> State:
-        """Returns the state for a stream. revoke ends the stream; States calls it if another stream
-        acquires the same ID. A stream without an ID has a state of its own."""
+        """Returns the state for a stream. If another stream acquires the same ID, States calls
+        revoke, which must end this stream. Without an ID, the state belongs to this stream alone.
+        """
         if not session_id:
             return State(self._limit)
         with self._lock:
@@ -43,7 +46,7 @@ class States:
             return state
 
     def release(self, revoke: Callable[[], None]) -> None:
-        """Makes the state of a stream idle. revoke identifies the stream as in acquire."""
+        """Makes a stream's state idle. revoke identifies the stream, as in acquire."""
         with self._lock:
             for session_id, (state, owner) in list(self._active.items()):
                 if owner == revoke:
@@ -53,7 +56,7 @@ class States:
                 self._idle.popitem(last=False)
 
     def has_idle(self, session_id: str) -> bool:
-        """Reports whether an idle state has this session ID."""
+        """Reports whether a state with this session ID is idle."""
         with self._lock:
             return session_id in self._idle
 

@@ -1,4 +1,4 @@
-"""Converts a function's exception to the fields of a google.rpc.Status, for all transports."""
+"""Turns exceptions into the fields of a google.rpc.Status, for all transports."""
 
 import logging
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ log = logging.getLogger("hookloop")
 
 @dataclass(frozen=True)
 class Failure:
-    """A status. detail is a google.protobuf.Any, or None."""
+    """Holds a status. detail is a google.protobuf.Any or None."""
 
     code: int
     message: str
@@ -43,7 +43,7 @@ def failure(error: BaseException) -> Failure:
 
 
 def report(error: BaseException, method: str, parent: str) -> None:
-    """Logs an exception that is a fault of the hook's program. Reject and RetryAfter are not."""
+    """Logs an exception unless it is Reject or RetryAfter, which are no fault of the program."""
     if isinstance(error, (InvalidResponse, InvalidRequest, NotFound)):
         log.error("%s of %s failed: %s", method, parent, error)
     elif _code_and_detail(error)[0] == INTERNAL:
@@ -51,7 +51,7 @@ def report(error: BaseException, method: str, parent: str) -> None:
 
 
 def report_abandoned(method: str, parent: str, reason: str) -> None:
-    """Logs a call that ended before its function returned."""
+    """Logs that a call ended before its function returned."""
     log.warning("%s of %s was given up: %s", method, parent, reason)
 
 
@@ -76,8 +76,9 @@ def _detail(name: str, message: Any) -> Any:
 
 
 def _text(error: BaseException) -> str:
-    """Returns the message that the engine shows. An exception of another package is shown with its
-    type, because its message alone may not be clear ("KeyError: 'spec'")."""
+    """Returns the message that Hookloop shows. For exceptions of other packages it includes the
+    type, because the message alone may not be clear ("KeyError: 'spec'").
+    """
     own = isinstance(
         error,
         (InvalidResponse, InvalidRequest, NotFound, Unimplemented, Reject, RetryAfter),

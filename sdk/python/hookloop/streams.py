@@ -1,4 +1,4 @@
-"""Serves HookStreamService: streams that engines open."""
+"""Serves HookStreamService, whose streams the engine opens."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -20,13 +20,13 @@ _STATUS_CODES = {
     status.ABORTED: grpc.StatusCode.ABORTED,
     status.UNIMPLEMENTED: grpc.StatusCode.UNIMPLEMENTED,
 }
-# Open streams at a time: an engine opens one for each hook of a controller. Each occupies one of
+# How many streams may be open: an engine opens one for each hook of a controller. Each uses one of
 # the server's threads.
 MAX_STREAMS = 512
 
 
 class StreamService:
-    """The streams that engines have open with a server. Functions run in the pool."""
+    """Serves streams that engines open. Functions run in the pool."""
 
     def __init__(self, routes: Mapping[str, Route], pool: Executor, limits: Limits, build_id: str):
         self._routes, self._pool, self._limits, self._build_id = routes, pool, limits, build_id
@@ -37,7 +37,7 @@ class StreamService:
         self._stopping = False
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """Returns the handler for a gRPC server."""
+        """Returns a handler for a gRPC server."""
         method = grpc.stream_stream_rpc_method_handler(
             self._connect,
             request_deserializer=stream_pb2.EngineMessage.FromString,
@@ -51,7 +51,7 @@ class StreamService:
             return list(self._open)
 
     def drain(self) -> None:
-        """Requests no more calls; a stream ends when its open calls are answered."""
+        """Asks for no more calls. A stream ends when its running calls are answered."""
         with self._lock:
             self._stopping = True
         for conversation in self.conversations():
@@ -96,7 +96,7 @@ class StreamService:
 
 
 def _read(messages: Iterator[Any], conversation: Conversation) -> None:
-    """Passes the engine's messages to the conversation until the stream ends."""
+    """Passes messages from the engine to the conversation until the stream ends."""
     try:
         for message in messages:
             conversation.receive(message)

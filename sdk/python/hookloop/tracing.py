@@ -1,7 +1,7 @@
-"""Continues the engine's traces (W3C traceparent) if the program has OpenTelemetry.
+"""Continues the engine's traces (W3C traceparent) if OpenTelemetry is installed.
 
-The program configures the export of spans: with opentelemetry-instrument, or with a TracerProvider
-of its own.
+The program decides where spans are exported: with opentelemetry-instrument, or with a
+TracerProvider of its own.
 """
 
 from collections.abc import Iterable
@@ -15,8 +15,9 @@ except ImportError:
 
 
 def span(method: str, metadata: Iterable[tuple[str, Any]]) -> AbstractContextManager[Any]:
-    """Returns the span of one call, a child of the caller's span. It is the current span within the
-    block."""
+    """Returns a span for one call, as a child of the caller's span. Within the block it is the
+    current span.
+    """
     if trace is None:
         return nullcontext()
     carrier = {key: value for key, value in metadata if isinstance(value, str)}

@@ -1,4 +1,4 @@
-"""Serves hooks with one call for each request: the hook services."""
+"""Serves the hook services with one call for each request."""
 
 import math
 import time
@@ -17,13 +17,13 @@ _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
 class Unary(grpc.GenericRpcHandler):
-    """The handler of the routes for a gRPC server. Functions run in the pool."""
+    """Handles unary calls for a gRPC server. Functions run in the pool."""
 
     def __init__(self, routes: Mapping[str, Route], pool: Executor):
         self._handlers = {path: _handler(route, pool) for path, route in routes.items()}
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        """Returns the handler of a method, or None for an unknown method."""
+        """Returns a method's handler, or None if the method is unknown."""
         return self._handlers.get(handler_call_details.method)
 
 
@@ -63,21 +63,21 @@ def _handler(route: Route, pool: Executor) -> grpc.RpcMethodHandler:
 
 
 def _wanted(context: grpc.ServicerContext) -> Callable[[], bool]:
-    """Returns a function that reports whether the caller still waits for the response."""
+    """Returns a function that tells whether the caller still waits for the response."""
     remaining = context.time_remaining()
     deadline = math.inf if remaining is None else time.monotonic() + remaining
     return lambda: time.monotonic() < deadline and bool(context.is_active())
 
 
 def _abandon(future: "Future[Any]", method: str, parent: str) -> None:
-    """Removes a call that has ended from the pool's queue. A function that has begun runs on."""
+    """Removes a call that has ended from the pool's queue. A function that has started runs on."""
     if not future.done():
         future.cancel()
         report_abandoned(method, parent, "its timeout passed, or the engine cancelled it")
 
 
 def _abort(context: grpc.ServicerContext, failed: Failure) -> None:
-    """Ends a call with a status. It raises the exception of context.abort."""
+    """Ends a call with a status. It raises the exception that context.abort raises."""
     if failed.detail is not None:
         status = Status(code=failed.code, message=failed.message, details=[failed.detail])
         context.set_trailing_metadata(((DETAILS, status.SerializeToString()),))
