@@ -1,4 +1,5 @@
-"""The version of a hook. Engines call the hook for all parents again when it changes."""
+"""Identifies the build of a hook. When it changes, Hookloop calls the hook again for all parents.
+"""
 
 import hashlib
 import inspect
@@ -9,7 +10,9 @@ from hookloop.service import Route
 
 
 def build_id(routes: Iterable[Route]) -> str:
-    """Returns a hash of the source files of a hook's functions; it is empty without such files."""
+    """Hashes the source files of a hook's functions. The result is empty if there are no such
+    files.
+    """
     files = set()
     for route in routes:
         for function in route.functions:

@@ -1,4 +1,4 @@
-"""Authenticates the callers of a server: by their certificates' names, and by tokens."""
+"""Authenticates callers of a server by certificate name and by token."""
 
 import hashlib
 import hmac
@@ -21,10 +21,10 @@ log = logging.getLogger("hookloop")
 
 
 class Tokens:
-    """The accepted tokens: one in each line of a file.
+    """Checks tokens against a file that lists one token on each line.
 
-    It reads the file again when it changes. While the file cannot be read, no token is accepted.
-    The constructor raises OSError or ValueError if it cannot read the file.
+    It reads the file again when the file changes. While the file cannot be read, no token is
+    accepted. The constructor raises OSError or ValueError if it cannot read the file.
     """
 
     def __init__(self, file: str):
@@ -36,8 +36,9 @@ class Tokens:
         self._loaded_version, self._sums = self._file_version(), self._read()
 
     def accepts(self, token: str) -> bool:
-        """Reports whether the file has the token, in a time that does not depend on the tokens.
-        OSError reports that the file cannot be read."""
+        """Reports whether the file contains the token. It takes the same time for every token.
+        OSError is raised if the file cannot be read.
+        """
         with self._lock:
             self._reload()
             if self._error is not None:
@@ -77,8 +78,8 @@ def _sum(token: str) -> bytes:
 class CallerInterceptor(grpc.ServerInterceptor):
     """Refuses calls before their bodies are read.
 
-    The health service accepts all callers, because probes have no credentials. The TLS handshake
-    has already checked the authority of a caller's certificate.
+    Health checks are always accepted, because probes send no credentials. The TLS handshake has
+    already checked who signed the caller's certificate.
     """
 
     def __init__(self, name: str, tokens: Optional[Tokens]):
@@ -89,7 +90,7 @@ class CallerInterceptor(grpc.ServerInterceptor):
         continuation: Callable[[Any], Any],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Any:
-        """Returns the handler of a method, or None for an unknown method."""
+        """Returns a method's handler, or None if the method is unknown."""
         handler = continuation(handler_call_details)
         if handler is None or handler_call_details.method.startswith(f"/{health.SERVICE}/"):
             return handler
@@ -127,7 +128,7 @@ class CallerInterceptor(grpc.ServerInterceptor):
             context.abort(*refusal)
 
     def _refusal(self, context: grpc.ServicerContext) -> Optional[tuple[grpc.StatusCode, str]]:
-        """Returns the status with which to refuse a call, or None for an accepted one."""
+        """Returns the status with which to refuse a call, or None if the call is accepted."""
         refuse = grpc.StatusCode.UNAUTHENTICATED
         peer = context.auth_context()
         names = [name.decode(errors="replace") for key in NAMES for name in peer.get(key, ())]
@@ -151,7 +152,7 @@ class CallerInterceptor(grpc.ServerInterceptor):
 
 
 def warn_if_open(address: str) -> None:
-    """Logs a warning about a server that accepts everyone, unless it listens on loopback."""
+    """Logs a warning if a server accepts everyone, unless it listens on loopback."""
     host = address.rpartition(":")[0].strip("[]")
     try:
         loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback

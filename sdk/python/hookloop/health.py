@@ -1,4 +1,6 @@
-"""The standard health service (grpc.health.v1), which reports whether the server accepts calls."""
+"""Serves the standard health service (grpc.health.v1), which tells whether the server accepts
+calls.
+"""
 
 import threading
 from collections.abc import Iterator
@@ -13,10 +15,10 @@ SERVING, NOT_SERVING = 1, 2
 
 
 class Health:
-    """Reports SERVING for the given services until shutdown.
+    """Reports SERVING for these services until shutdown.
 
-    A watch occupies one of the server's threads, so the number of watches is limited. A further
-    watch fails with UNIMPLEMENTED; clients then work without health checks.
+    Each watch uses a thread of the server, so their number is limited. When there are too many, a
+    watch fails with UNIMPLEMENTED, and the client works without health checks.
     """
 
     def __init__(self, services: set[str], watches: int):
@@ -26,13 +28,13 @@ class Health:
         self._serving = True
 
     def shutdown(self) -> None:
-        """Reports NOT_SERVING from now on, also to open watches."""
+        """Reports NOT_SERVING from now on, to open watches too."""
         with self._changed:
             self._serving = False
             self._changed.notify_all()
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """Returns the handler for a gRPC server."""
+        """Returns a handler for a gRPC server."""
         codec = {
             "request_deserializer": HealthCheckRequest.FromString,
             "response_serializer": HealthCheckResponse.SerializeToString,

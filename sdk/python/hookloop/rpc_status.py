@@ -1,7 +1,8 @@
-"""google.rpc.Status: the program's own, or else the SDK's generated copy.
+"""Provides google.rpc.Status: the program's own class, or else the copy that was generated for the
+SDK.
 
-A process can register only one definition of google/rpc/status.proto. Programs with the package
-googleapis-common-protos register that one.
+A process can register only one definition of google/rpc/status.proto, and programs with the package
+googleapis-common-protos register theirs.
 """
 
 try:

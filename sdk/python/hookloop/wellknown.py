@@ -1,8 +1,9 @@
-"""The details of google.rpc and the messages of grpc.health.v1 that a hook uses.
+"""Defines the messages of google.rpc and grpc.health.v1 that a hook uses, because neither protobuf
+nor grpcio contains them.
 
-Neither protobuf nor grpcio has them. They are described here, in a descriptor pool of their own,
-because a program may have generated code for them, and the same names would collide in the common
-pool. The encoding is the same, because the name of a message is not part of it.
+They live in a descriptor pool of their own: a program may have generated code for the same
+messages, and the names would collide in the common pool. The encoding is the same, since it does
+not contain message names.
 """
 
 from typing import Any
@@ -11,8 +12,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 _PACKAGE = "hookloop.wellknown"
 _FIELD = descriptor_pb2.FieldDescriptorProto
-# The fields of each message in order, from number 1: (name, type). A type with a dot in front is a
-# message.
+# Fields of each message in order, from number 1: (name, type). A dot in front of a type means that
+# it is a message.
 _MESSAGES = {
     "Duration": (("seconds", "int64"), ("nanos", "int32")),  # google.protobuf
     "ErrorInfo": (("reason", "string"), ("domain", "string")),  # google.rpc
