@@ -1,8 +1,8 @@
-"""The engine's rules for responses that depend only on the parent and the declared kinds.
+"""Checks responses by the engine's rules, as far as these depend on nothing but the parent and the
+declared kinds.
 
-Module testing applies them. sdk/testdata/answers.json lists the rules; the tests of the engine and
-of all SDKs use that table. The input is a response as the contract has it. The functions are pure.
-Every error is an InvalidResponse that names the item.
+Module testing uses it. sdk/testdata/answers.json lists the rules; the tests of the engine and of
+all SDKs read that table. Every error is an InvalidResponse that names the item.
 """
 
 import json
@@ -15,21 +15,22 @@ from typing import Any, Optional
 from hookloop.errors import InvalidResponse
 from hookloop.hook.v1 import related_pb2, response_pb2
 
-# The suffix of a declared kind that is cluster-scoped: "Namespace.v1:Cluster".
+# Marks a declared kind as cluster-scoped: "Namespace.v1:Cluster".
 CLUSTER = ":Cluster"
-# The annotations that name the controller of an attachment or output, and the input of an output.
-# Outputs carry a hash of their input's key as a label of the same name.
+# The engine marks objects with these annotations: they name the controller of an attachment or
+# output, and an output's input. An output also carries a label of this name with a hash of the
+# input's key.
 DECORATOR_ANNOTATION = "metacontroller.k8s.io/decorator-controller"
 MAP_ANNOTATION = "metacontroller.k8s.io/map-controller"
 MAP_KEY = "metacontroller.k8s.io/map-key"
-# The owners that these annotations name, and the lists of desired objects that may have them.
+# Whom each annotation names, and which lists of desired objects may have it.
 MARKS = (
     (DECORATOR_ANNOTATION, "decorator", "attachments"),
     (MAP_ANNOTATION, "map controller", "outputs"),
     (MAP_KEY, "input of a map controller", "outputs"),
 )
 MAX_NAMED = 10
-# The name of the controller in the requests of module testing.
+# The controller's name in requests that module testing makes.
 CONTROLLER_NAME = "test"
 LAST_APPLIED = "metacontroller.k8s.io/last-applied-configuration"
 ENGINE_CONDITIONS = ("Synced", "Updated", "DependenciesMet", "ChangesHeldBack", "ChildWarnings")
@@ -44,7 +45,7 @@ _SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 
 
 def declared_kinds(keys: Iterable[str]) -> dict[str, bool]:
-    """Returns the declared kinds, and whether each is declared as cluster-scoped."""
+    """Returns the declared kinds. The value is True if the kind is cluster-scoped."""
     declared = {}
     for key in keys:
         kind = key.removesuffix(CLUSTER)
@@ -70,9 +71,10 @@ class Ref:
 
 @dataclass(frozen=True)
 class Scope:
-    """The context of a response. field is children, attachments or outputs, namespace the
-    parent's. map_key is that of a map hook's request. kept are the outputs that a tombstone may
-    keep, and None for other responses."""
+    """What the rules need to know about a response. field is children, attachments or outputs.
+    namespace is the parent's, and map_key comes from a map hook's request. kept holds the outputs
+    that a tombstone may keep; it is None for other responses.
+    """
 
     field: str
     namespace: str
@@ -83,7 +85,8 @@ class Scope:
 
 def validate(scope: Scope, message: Any, desired: list[Any]) -> None:
     """Raises InvalidResponse if the engine would reject a response. If a result is fatal, the
-    engine ignores everything else but the requirements."""
+    engine reads only the requirements.
+    """
     _requirements(message.details.requirements)
     results = message.details.results
     if any(result.severity == response_pb2.SEVERITY_FATAL for result in results):
@@ -122,7 +125,7 @@ def _children(scope: Scope, objects: list[Any]) -> list[Ref]:
 
 
 def _marks(scope: Scope, metadata: Mapping[str, Any], item: str) -> None:
-    """Checks that an object does not look like that of another controller or input."""
+    """Checks that an object does not look as if another controller or input owned it."""
     annotations = metadata.get("annotations") or {}
     for key, owner, field in MARKS:
         value = annotations.get(key)
@@ -146,7 +149,7 @@ def _marks(scope: Scope, metadata: Mapping[str, Any], item: str) -> None:
 
 
 def _kept(scope: Scope, refs: list[Ref]) -> None:
-    """Checks that the outputs to keep exist."""
+    """Checks that outputs to keep are in the request."""
     if scope.kept is None:
         return
     for index, ref in enumerate(refs):
@@ -162,7 +165,7 @@ def _kept(scope: Scope, refs: list[Ref]) -> None:
 
 
 def _metadata(metadata: Mapping[str, Any], item: str) -> None:
-    """Checks the types of the fields that every object has."""
+    """Checks the types of fields that every object has."""
     if not isinstance(metadata.get("namespace"), (str, type(None))):
         raise InvalidResponse(f"{item}: metadata.namespace: expected a string")
     for field in ("labels", "annotations"):
@@ -184,8 +187,9 @@ def _metadata(metadata: Mapping[str, Any], item: str) -> None:
 
 
 def _resolve_namespace(scope: Scope, ref: Ref, item: str) -> Ref:
-    """Checks name and namespace. It returns the reference, with the parent's namespace if the
-    object has none. A kind counts as namespaced unless it is declared as cluster-scoped."""
+    """Checks name and namespace, and returns the reference. A missing namespace defaults to the
+    parent's. Kinds are namespaced unless they are declared as cluster-scoped.
+    """
     for field, value in (("name", ref.name), ("namespace", ref.namespace)):
         if value in (".", "..") or "/" in value or "%" in value:
             problem = "may not be '.' or '..', and may not contain '/' or '%'"
@@ -216,7 +220,7 @@ def _resolve_namespace(scope: Scope, ref: Ref, item: str) -> Ref:
 
 
 def _dependencies(scope: Scope, refs: list[Ref], desired: list[Any]) -> None:
-    """Checks that objects depend on other desired objects, and without a cycle."""
+    """Checks that objects depend only on other desired objects, and that there is no cycle."""
     edges: dict[Ref, list[Ref]] = {ref: [] for ref in refs}
     for index, (ref, child) in enumerate(zip(refs, desired)):
         for dependency in child.depends_on:
@@ -243,8 +247,9 @@ def _dependencies(scope: Scope, refs: list[Ref], desired: list[Any]) -> None:
 
 
 def _find_cycle(edges: Mapping[Ref, list[Ref]]) -> list[Ref]:
-    """Returns the first object that leads to a cycle, and the cycle, which ends with its first
-    object. The list is empty without a cycle."""
+    """Returns the first object that leads to a cycle, and the cycle with its first object repeated
+    at the end. The list is empty if there is no cycle.
+    """
     left = list(edges)
     while True:
         among = set(left)
@@ -301,7 +306,7 @@ def _reason(reason: str, item: str) -> None:
 
 
 def _requirements(rules: Any) -> None:
-    """Checks the rules that need no knowledge of the API server's resources."""
+    """Checks what can be checked without asking the API server for its resources."""
     if len(rules) > MAX_REQUIREMENTS:
         raise InvalidResponse(f"requirements are {len(rules)}, expected at most {MAX_REQUIREMENTS}")
     named: dict[str, str] = {}
@@ -320,7 +325,7 @@ def _requirements(rules: Any) -> None:
 
 
 def _rule_problem(rule: Any) -> str:
-    """Returns the first problem of a rule; it is empty if the rule is valid."""
+    """Returns what is wrong with a rule, or an empty string."""
     labels, namespaces = rule.HasField("label_selector"), rule.HasField("namespace_selector")
     unusable_name = rule.name and not _GROUP.fullmatch(rule.name)
     problems = {
@@ -355,7 +360,7 @@ _NEED_VALUES = (
 
 
 def _selector_problem(selector: Any) -> str:
-    """Returns the first problem of a selector; it is empty if the selector is valid."""
+    """Returns what is wrong with a selector, or an empty string."""
     for key, value in selector.match_labels.items():
         problem = _qualified(key) or _label_value(value)
         if problem:
@@ -371,8 +376,9 @@ def _selector_problem(selector: Any) -> str:
 
 
 def _qualified(name: str) -> str:
-    """Returns the problem of a key of a label or annotation, or of a condition's type; it is empty
-    if the name is valid."""
+    """Returns what is wrong with the key of a label or annotation, or with a condition's type, or
+    an empty string.
+    """
     prefix, slash, base = name.rpartition("/")
     if slash and (len(prefix) > 253 or not _SUBDOMAIN.fullmatch(prefix)):
         return "the prefix before '/' must be a DNS name in lower case"
