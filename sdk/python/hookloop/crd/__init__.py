@@ -1,4 +1,4 @@
-"""Types of custom resources: dataclasses, from which the CRD is generated.
+"""Generates CRDs from dataclasses, and converts objects into them and back.
 
     @dataclass
     class ShopSpec:
@@ -13,12 +13,11 @@
         metadata: ObjectMeta
         spec: ShopSpec
 
-"python3 -m hookloop.crd api -o crd.yaml" writes the CRDs of the module api. In a hook,
-decode(Shop, request["parent"]) returns a Shop, and encode returns the dict of a dataclass.
+Run "python3 -m hookloop.crd api -o crd.yaml" to write the CRDs of the module api. In a hook, call
+decode(Shop, request["parent"]) to get a Shop, and encode to turn a dataclass into a dict.
 
-A field's name in snake case is in camel case in the CRD. A docstring below a field is its
-description. Functions are pure, except for the program. The tests compare CRDs of many types with
-files, and decode and encode values.
+A field in snake case gets a name in camel case in the CRD. A docstring below a field becomes its
+description.
 """
 
 from hookloop.crd.definition import definition

@@ -14,7 +14,7 @@ from hookloop.crd.schema import UnsupportedType
 
 
 def main(args: Optional[list[str]] = None) -> int:
-    """Runs the program, and returns its exit code: 0, 1 after a failure, 2 for a wrong flag."""
+    """Runs the program and returns its exit code: 0, 1 after a failure, 2 after a wrong flag."""
     parser = argparse.ArgumentParser(
         prog="python3 -m hookloop.crd",
         description="Write the CRDs of the classes with @custom_resource in a module.",
@@ -41,11 +41,11 @@ def main(args: Optional[list[str]] = None) -> int:
 
 
 class _Failure(Exception):
-    """A failure that one line explains."""
+    """Is raised for a failure that one line can explain."""
 
 
 def _text(name: str) -> str:
-    """Returns the CRDs of a module as YAML."""
+    """Returns a module's CRDs as YAML."""
     try:
         import yaml
     except ImportError as error:
@@ -58,7 +58,7 @@ def _text(name: str) -> str:
     crds = [definition(cls) for cls in classes]
 
     class Dumper(yaml.SafeDumper):
-        """Repeats values instead of references to them."""
+        """Repeats values instead of writing references to them."""
 
         def ignore_aliases(self, data: Any) -> bool:
             return True
@@ -68,7 +68,7 @@ def _text(name: str) -> str:
 
 
 def _without_classes(module: Any, imported: list[Any]) -> str:
-    """Returns the message about a module that declares no resource."""
+    """Returns the message for a module that declares no resource."""
     text = f"{module.__file__ or module.__name__}: has no class with @custom_resource"
     if imported:
         others = ", ".join(sorted({cls.__module__ for cls in imported}))
@@ -77,7 +77,7 @@ def _without_classes(module: Any, imported: list[Any]) -> str:
 
 
 def _module_name(argument: str) -> str:
-    """Returns the name of a module that is given by its name or its file."""
+    """Returns the name of a module, given its name or file."""
     path = pathlib.Path(argument)
     is_file = path.suffix == ".py" or len(path.parts) > 1
     if not is_file:
@@ -115,7 +115,7 @@ def _load(name: str) -> Any:
 
 
 def _place(error: BaseException) -> str:
-    """Returns the line of a module that failed: not one of the import system."""
+    """Returns where in the module the failure happened, not where in the import system."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinition of a class."""
+"""Makes the CustomResourceDefinition for a class."""
 
 from typing import Any, Optional
 
@@ -33,10 +33,10 @@ _OWN = ("apiVersion", "kind", "metadata")
 
 
 def definition(cls: Any) -> dict[str, Any]:
-    """Returns the CRD of a class with @custom_resource.
+    """Returns the CRD for a class with @custom_resource.
 
-    The status has the fields of the class's status and those that Hookloop writes. It raises
-    UnsupportedType for a type that a CRD cannot have.
+    The status contains the class's fields and the fields that Hookloop writes. UnsupportedType is
+    raised for a type that a CRD cannot express.
     """
     resource = resource_of(cls)
     if resource is None:
@@ -99,7 +99,9 @@ def _schema(cls: Any) -> Schema:
 
 
 def _check_fields(cls: Any, fields: Schema) -> None:
-    """A hook changes the status only; a misplaced field of the spec would be found late."""
+    """Checks top-level fields. A hook can change only the status, so a field that is misplaced
+    there would be noticed late.
+    """
     for field in fields_of(cls):
         if field.name in fields and field.name not in ("spec", "status"):
             source = source_of(cls)
@@ -109,8 +111,9 @@ def _check_fields(cls: Any, fields: Schema) -> None:
 
 
 def _status(schema: Optional[Schema]) -> Schema:
-    """Returns the schema of the status with the fields that Hookloop writes. No field is required,
-    because Hookloop reports a fault before the first response."""
+    """Returns a schema for the status, including the fields that Hookloop writes. No field is
+    required, because Hookloop reports faults before the first response.
+    """
     if schema is None:
         return {"type": "object", "properties": dict(_STATUS)}
     if schema.get("x-kubernetes-preserve-unknown-fields"):

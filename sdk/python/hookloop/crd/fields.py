@@ -1,4 +1,4 @@
-"""The fields of dataclasses and TypedDicts: names, types, defaults, descriptions."""
+"""Reads the fields of dataclasses and TypedDicts: names, types, defaults, descriptions."""
 
 import ast
 import dataclasses
@@ -20,7 +20,7 @@ _UNIONS = (Union, getattr(types, "UnionType", Union))
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a class. name is that in the CRD, attribute that in Python."""
+    """A field of a class. name is used in the CRD, and attribute in Python."""
 
     name: str
     attribute: str
@@ -32,7 +32,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Source:
-    """The descriptions in the source text of a class, and where its fields are."""
+    """What a class's source text contains: descriptions, and where fields are."""
 
     file: str
     line: int
@@ -104,7 +104,7 @@ def is_optional(hint: Any) -> bool:
 
 @cache
 def source_of(cls: Any) -> Source:
-    """Returns the descriptions in the source text of a class and its base classes."""
+    """Returns descriptions from the source text of a class and its base classes."""
     fields: dict[str, tuple[int, str]] = {}
     file, line, description = "", 0, ""
     for base in reversed(getattr(cls, "__mro__", (cls,))):
@@ -121,7 +121,7 @@ def source_of(cls: Any) -> Source:
 
 
 def _described(node: ast.ClassDef, first: int) -> dict[str, tuple[int, str]]:
-    """Returns the lines of a class's fields, and the docstrings below them."""
+    """Returns on which lines a class's fields are, and the docstrings below them."""
     found: dict[str, tuple[int, str]] = {}
     name: Optional[str] = None
     for statement in node.body:
@@ -143,7 +143,7 @@ def _text(description: Optional[str]) -> str:
 
 
 def _default(field: "dataclasses.Field[Any]") -> tuple[Any, bool]:
-    """Returns a field's default, and whether it has none."""
+    """Returns a field's default, and whether there is none."""
     if field.default is not dataclasses.MISSING:
         return field.default, False
     if field.default_factory is not dataclasses.MISSING:

@@ -1,4 +1,4 @@
-"""The parts of a CRD that types alone cannot express: annotations of fields and of the resource."""
+"""Annotations for what types alone cannot express, on fields and on the resource."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _ATTRIBUTE = "__custom_resource__"
 
 @dataclass(frozen=True)
 class Marker:
-    """A rule of a schema. Use a subclass in Annotated: Annotated[int, Minimum(1)]."""
+    """Adds a rule to a schema. Use a subclass in Annotated: Annotated[int, Minimum(1)]."""
 
     value: Any
 
@@ -24,60 +24,60 @@ class Marker:
 
 
 class Minimum(Marker):
-    """The smallest value of a number."""
+    """The smallest value that a number may have."""
 
     types, key = ("integer", "number"), "minimum"
 
 
 class Maximum(Marker):
-    """The largest value of a number."""
+    """The largest value that a number may have."""
 
     types, key = ("integer", "number"), "maximum"
 
 
 class MinLength(Marker):
-    """The smallest number of characters of a string."""
+    """How many characters a string must have."""
 
     types, key = ("string",), "minLength"
 
 
 class MaxLength(Marker):
-    """The largest number of characters of a string."""
+    """How many characters a string may have."""
 
     types, key = ("string",), "maxLength"
 
 
 class Pattern(Marker):
-    """A regular expression that a string matches, in the syntax of the API server (RE2)."""
+    """A regular expression that a string must match, in the API server's syntax (RE2)."""
 
     types, key = ("string",), "pattern"
 
 
 class Format(Marker):
-    """A format of a string or number, such as "date-time" or "int32"."""
+    """The format of a string or number, such as "date-time" or "int32"."""
 
     types, key = ("string", "integer", "number"), "format"
 
 
 class MinItems(Marker):
-    """The smallest number of items of a list."""
+    """How many items a list must have."""
 
     types, key = ("array",), "minItems"
 
 
 class MaxItems(Marker):
-    """The largest number of items of a list."""
+    """How many items a list may have."""
 
     types, key = ("array",), "maxItems"
 
 
 class Name(Marker):
-    """The name of the field in the CRD, if it is not the field's name in camel case."""
+    """The field's name in the CRD. Without it, the Python name is put into camel case."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of "kubectl get". path is a JSON path such as ".status.copies"."""
+    """A column for "kubectl get". path is a JSON path such as ".status.copies"."""
 
     name: str
     path: str
@@ -86,7 +86,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Resource:
-    """The names, scope and columns of a CRD."""
+    """Names, scope and columns of a CRD."""
 
     group: str
     version: str
@@ -107,10 +107,10 @@ def custom_resource(
     columns: Sequence[Column] = (),
     short_names: Sequence[str] = (),
 ) -> Callable[[type[_T]], type[_T]]:
-    """Declares a dataclass as the type of a custom resource.
+    """Declares that a dataclass is the type of a custom resource.
 
-    kind is by default the name of the class, plural its plural in lower case. It raises ValueError
-    for wrong names.
+    kind defaults to the name of the class, and plural to its plural in lower case. ValueError is
+    raised for invalid names.
     """
     if not _GROUP.fullmatch(group):
         raise ValueError(f"group: got {group!r}, expected a DNS name with a dot, such as 'example.com'")
@@ -134,7 +134,7 @@ def custom_resource(
 
 
 def resource_of(cls: Any) -> Union[Resource, None]:
-    """Returns the Resource of a class, or None. A subclass does not inherit it."""
+    """Returns a class's Resource or None. Subclasses do not inherit it."""
     resource = vars(cls).get(_ATTRIBUTE) if isinstance(cls, type) else None
     return resource if isinstance(resource, Resource) else None
 

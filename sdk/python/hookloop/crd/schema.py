@@ -1,4 +1,4 @@
-"""Schemas of types: OpenAPI v3 as structural schemas of CRDs have it."""
+"""Makes schemas for types: OpenAPI v3, as in structural schemas."""
 
 import enum
 import typing
@@ -26,17 +26,18 @@ _SUPPORTED = (
 
 
 class UnsupportedType(TypeError):
-    """A type that a CRD cannot have. The text names file, line, class and field."""
+    """Is raised for a type that a CRD cannot express. The text names file, line, class and field.
+    """
 
 
 class Builder:
-    """Builds the schemas of one class. It holds the classes around the current one."""
+    """Builds the schemas for a class. It remembers which classes it is inside of."""
 
     def __init__(self) -> None:
         self._classes: list[Any] = []
 
     def object(self, cls: Any) -> Schema:
-        """Returns the schema of a dataclass or a TypedDict."""
+        """Returns the schema for a dataclass or a TypedDict."""
         if cls in self._classes:
             path = " → ".join(outer.__name__ for outer in [*self._classes, cls])
             raise UnsupportedType(f"{_place(cls)}: {path}: a CRD cannot have a type that contains itself")
@@ -98,7 +99,9 @@ def _values(schema: Schema) -> Schema:
 
 
 def _choices(kind: Any) -> list[Any]:
-    """Returns the values of a Literal, of an Enum, and of a union of these; else none."""
+    """Returns the values of a Literal, an Enum, or a union of these. For other types the list is
+    empty.
+    """
     if typing.get_origin(kind) is Literal:
         return list(typing.get_args(kind))
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
@@ -129,8 +132,7 @@ def _mark(schema: Schema, marker: Marker, place: str) -> None:
 
 
 def _check_default(schema: Schema, place: str) -> None:
-    """The API server refuses a CRD if a default violates the schema; the common faults are found
-    here, with the place."""
+    """Finds common faults in defaults, with their place. The API server would reject such a CRD."""
     default, values = schema["default"], schema.get("enum")
     if values is not None and default not in values:
         raise UnsupportedType(f"{place}: the default {default!r} is not one of {values}")

@@ -1,4 +1,4 @@
-"""Values of dataclasses from decoded JSON, and back."""
+"""Converts decoded JSON into dataclasses and back."""
 
 import dataclasses
 import enum
@@ -11,22 +11,22 @@ _T = TypeVar("_T")
 
 
 class WrongValue(ValueError):
-    """A value that does not fit its type. The text names the field."""
+    """Is raised for a value that does not fit its type. The text names the field."""
 
 
 def decode(cls: type[_T], value: Any) -> _T:
     """Returns an instance of a dataclass for a decoded JSON object.
 
-    Fields that the class does not have are left out. A missing field has its default. It raises
-    WrongValue for a missing field without a default, and for a value of another type; the API
-    server refuses such objects if the CRD is that of the class.
+    Fields that the class does not declare are left out, and missing fields get their defaults.
+    WrongValue is raised if a field without a default is missing, or if a value has another type. If
+    the CRD was generated from the class, the API server rejects such objects before.
     """
     return typing.cast(_T, _decode(cls, value, cls.__name__))
 
 
 def encode(value: Any) -> Any:
-    """Returns the JSON form of a value. That of a dataclass is a dict without fields that are
-    None."""
+    """Returns a value as JSON types. A dataclass becomes a dict without the fields that are None.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         pairs = ((field.name, getattr(value, field.attribute)) for field in fields_of(type(value)))
         return {name: encode(part) for name, part in pairs if part is not None}
