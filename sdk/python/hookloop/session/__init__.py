@@ -1,16 +1,15 @@
-"""The hook's side of a stream's state machine (package hookloop.stream.v1 of proto).
+"""Implements the hook's side of a stream (proto package hookloop.stream.v1).
 
-It assembles whole requests from changes, and sends only the changes of a response. It has no
-socket, no thread and no clock, never waits, and does not know the content of requests. Messages of
-the engine go in; messages to the engine and work come out. Its state may outlive a stream, so that
-after a reconnect only differences travel again.
+A Machine rebuilds whole requests from changes, and sends only the changes of a response. Pass each
+message from the engine to receive, and send what take returns. What the machine remembers is kept
+when the stream ends, so that after a reconnect only differences have to be sent.
 
     receive ─→ Machine ─→ Work
     take ←─ outbox ←─ answer, refuse ←─┘
 
-Loss is safe: digests of the content identify sets and lists, and the hook requests what it does not
-have (Nack). Nothing here is safe for concurrent use; the caller holds a lock. Unit tests play the
-engine's side, with wrong bases, unknown hashes, fragments and random histories.
+Messages may be lost, because digests identify the content of sets and lists: the hook asks for what
+it lacks (Nack). There is no socket, no thread and no clock here, and nothing waits. Nothing is safe
+for concurrent use; the caller holds a lock.
 """
 
 from hookloop.session.machine import Cancelled, Limits, Machine, Work

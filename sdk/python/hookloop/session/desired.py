@@ -1,4 +1,4 @@
-"""Desired lists, and the pieces in which one differs from another."""
+"""Describes a list of desired objects by how it differs from another one."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from hookloop.stream.v1 import stream_pb2
 
 @dataclass(frozen=True)
 class Item:
-    """One desired object, encoded."""
+    """A desired object, encoded."""
 
     raw: bytes
     hash: bytes
 
 
 class DesiredList:
-    """A desired list. It is immutable."""
+    """A list of desired objects. It is immutable."""
 
     def __init__(self, items: Sequence[Item] = ()):
         self.items = items
@@ -30,7 +30,7 @@ class DesiredList:
 def difference(
     before: Optional[DesiredList], raws: Sequence[bytes]
 ) -> tuple[DesiredList, list[Any]]:
-    """Returns a list, and its pieces: runs of the list before, and new items."""
+    """Returns a list and the pieces that describe it: runs of the list before, and new items."""
     old = before.items if before else ()
     head = _common((item.raw, raw) for item, raw in zip(old, raws))
     most = min(len(old), len(raws)) - head
@@ -44,7 +44,7 @@ def difference(
 
 
 def _common(pairs: Iterable[tuple[bytes, bytes]]) -> int:
-    """Returns the number of equal pairs before the first different one."""
+    """Returns how many pairs at the beginning are equal."""
     count = 0
     for old, new in pairs:
         if old != new:
@@ -54,7 +54,7 @@ def _common(pairs: Iterable[tuple[bytes, bytes]]) -> int:
 
 
 class _PieceWriter:
-    """Writes pieces in sequence. A run that follows directly on the last one extends it."""
+    """Writes pieces in order. A run that follows directly after the last one extends it."""
 
     def __init__(self, old: Sequence[Item]):
         self._old = old

@@ -1,4 +1,4 @@
-"""The machine itself: messages in, messages and work out."""
+"""Turns messages into work, and responses into messages."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from hookloop.session.wire import ProtocolError, VersionMismatch
 from hookloop.stream.v1 import stream_pb2
 
 VERSION = 1
-# The optional features that the machine has.
+# Optional features that this machine supports.
 CAPABILITIES = (
     stream_pb2.CAPABILITY_CHANGES,
     stream_pb2.CAPABILITY_OBJECT_HASHES,
@@ -29,7 +29,7 @@ CANCELLED, RESOURCE_EXHAUSTED = 1, 8
 
 @dataclass(frozen=True)
 class Limits:
-    """The hook's limits: open calls, bytes of open calls, and bytes of one message."""
+    """What the hook accepts: open calls, bytes of open calls, and bytes of one message."""
 
     calls: int
     bytes: int = MAX_MESSAGE_BYTES
@@ -38,7 +38,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Work:
-    """A request to answer with Machine.answer or Machine.refuse."""
+    """A request, which must be answered with Machine.answer or Machine.refuse."""
 
     call_id: int
     method: str
@@ -53,7 +53,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Cancelled:
-    """A call that the engine has cancelled. The machine has answered it."""
+    """A call that the engine has cancelled. The machine has already answered it."""
 
     call_id: int
 
@@ -65,12 +65,12 @@ class _OpenCall:
 
 
 class Machine:
-    """The hook's side of one stream.
+    """Handles the hook's side of one stream.
 
-    acquire_state returns the state for a session ID, which may be that of an earlier stream.
-    methods are the full names of the methods that the hook implements. attach is the first message
-    of a hook that opens the stream itself. A closed machine ignores messages, and does not use its
-    state any more.
+    acquire_state returns the state for a session ID, which an earlier stream may have used. methods
+    lists the full names of the methods that the hook implements. attach is the first message if the
+    hook opens the stream itself. When the machine is closed, it ignores messages and no longer uses
+    its state.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Machine:
             self._send(attach=attach)
 
     def receive(self, message: Any) -> Union[Work, Cancelled, Any, None]:
-        """Handles a message. It returns Work, Cancelled, a TriggerResult, a GoAway, or None."""
+        """Handles a message and returns Work, Cancelled, a TriggerResult, a GoAway, or None."""
         if self.closed:
             return None
         if message.WhichOneof("message") == "fragment":
@@ -119,8 +119,9 @@ class Machine:
         return getattr(self, f"_{field}")(getattr(message, field))
 
     def answer(self, call_id: int, response: bytes, desired: Sequence[bytes]) -> None:
-        """Answers a call with the encoded response without its desired objects, and those. It has
-        no effect if the call is no longer open."""
+        """Answers a call with an encoded response and, separately, its desired objects. If the call
+        is no longer open, nothing happens.
+        """
         call = self._calls.get(call_id)
         if call is None:
             return
@@ -146,26 +147,26 @@ class Machine:
         self._evict()
 
     def refuse(self, call_id: int, status: Any) -> None:
-        """Answers a call with a failure. It has no effect if the call is no longer open."""
+        """Answers a call with a failure. If the call is no longer open, nothing happens."""
         if self._end(call_id):
             self._send(answer=stream_pb2.Answer(call_id=call_id, error=status))
 
     def trigger(self, message: Any) -> None:
-        """Requests syncs."""
+        """Asks the engine for syncs."""
         self._send(trigger=message)
 
     def drain(self) -> None:
-        """Requests no more calls."""
+        """Asks the engine for no more calls."""
         if self.open:
             self._send(drain=stream_pb2.Drain())
 
     @property
     def open(self) -> bool:
-        """Whether the engine has sent Hello, and the stream has not ended."""
+        """Whether the engine has sent Hello and the stream has not ended."""
         return self._state is not None
 
     def is_open(self, call_id: int) -> bool:
-        """Reports whether a call has no answer yet."""
+        """Reports whether a call still needs an answer."""
         return call_id in self._calls
 
     @property
@@ -174,12 +175,12 @@ class Machine:
         return not self._calls
 
     def take(self) -> list[Any]:
-        """Removes the messages to send from the outbox, and returns them in order."""
+        """Removes the messages to send from the outbox and returns them in order."""
         messages, self._outbox = self._outbox, []
         return messages
 
     def close(self) -> None:
-        """Ends the machine. It drops the open calls, and gives up its state."""
+        """Closes the machine. Open calls are dropped, and the state may be used by another one."""
         for call_id in list(self._calls):
             self._end(call_id)
         if self._state is not None and stream_pb2.CAPABILITY_RESUME not in self._engine_has:
@@ -263,14 +264,14 @@ class Machine:
         return go_away
 
     def _base(self, call: _OpenCall) -> Optional[DesiredList]:
-        """Returns the list that both the engine and the hook have."""
+        """Returns the list that both sides have."""
         subject = call.subject
         if subject is None or not subject.has_response:
             return None
         return subject.list if call.desired_digest == subject.list.digest else None
 
     def _end(self, call_id: int) -> bool:
-        """Closes a call, and reports whether it was open."""
+        """Closes a call. It returns False if the call was not open."""
         call = self._calls.pop(call_id, None)
         if call is not None and call.subject is not None:
             call.subject.calls -= 1

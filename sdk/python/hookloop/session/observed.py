@@ -1,4 +1,4 @@
-"""Observed sets: the objects of the requests about one subject, and their changes."""
+"""Holds the observed objects of requests about one subject, and applies changes to them."""
 
 import bisect
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ Key = tuple[str, str]  # namespace and name; the order is that of their UTF-8
 
 @dataclass
 class SharedObject:
-    """An object that sets share. Its message is immutable."""
+    """An object that several sets may use. Its message is immutable."""
 
     message: Any  # hookloop.hook.v1.ObservedObject
     hash: bytes
@@ -26,16 +26,15 @@ class SharedObject:
 
 @dataclass
 class Slot:
-    """The objects of one place in a request.
-
-    Invariant: keys are sorted and unique, and objects are in the same order.
+    """The objects that stand in one place in a request. keys are sorted and unique, and objects
+    have the same order.
     """
 
     keys: list[Key] = field(default_factory=list)
     objects: list[SharedObject] = field(default_factory=list)
 
     def find(self, key: Key) -> tuple[int, bool]:
-        """Returns the position of a key, or the one to insert it at, and whether it exists."""
+        """Returns a key's position, or where to insert it, and whether it exists."""
         if not self.keys or key > self.keys[-1]:
             return len(self.keys), False
         at = bisect.bisect_left(self.keys, key)
@@ -44,16 +43,15 @@ class Slot:
 
 @dataclass
 class ObservedSet:
-    """An observed set. It is immutable once the state has it.
-
-    Invariant: no slot is empty, and digest is that of all entries.
+    """A set of observed objects, immutable once it is in a state. No slot is empty, and digest
+    covers all entries.
     """
 
     slots: dict[int, Slot] = field(default_factory=dict)
     digest: bytes = EMPTY_DIGEST
 
     def view(self, slot: int) -> list[Any]:
-        """Returns the messages of a slot, which the caller must not change."""
+        """Returns a slot's messages. The caller must not change them."""
         found = self.slots.get(slot)
         return [shared.message for shared in found.objects] if found else []
 
@@ -63,9 +61,9 @@ class ObservedSet:
 
 
 class Edit:
-    """A change of a set. It shares the slots that it does not change with the original set.
+    """Changes a set. Slots that do not change are shared with the original set.
 
-    added and dropped are the objects of the entries in which the two sets differ.
+    added and dropped are the objects in entries in which the two sets differ.
     """
 
     def __init__(self, base: Optional[ObservedSet]):
@@ -75,7 +73,7 @@ class Edit:
         self._own: set[int] = set()
 
     def remove(self, slot: int, key: Key) -> None:
-        """Removes an entry. If it does not exist, the comparison of digests finds the error."""
+        """Removes an entry. If there is no such entry, the digests will not match."""
         objects = self._slot(slot)
         at, found = objects.find(key)
         if found:
@@ -83,7 +81,7 @@ class Edit:
             del objects.keys[at], objects.objects[at]
 
     def put(self, slot: int, shared: SharedObject) -> None:
-        """Adds an entry, or replaces the one with the same key."""
+        """Adds an entry, or replaces the entry with the same key."""
         objects, key = self._slot(slot), shared.key
         at, found = objects.find(key)
         if found:
@@ -96,7 +94,7 @@ class Edit:
         self.set.digest = plus(self.set.digest, _entry_hash(slot, shared.hash))
 
     def done(self) -> ObservedSet:
-        """Returns the set after all changes."""
+        """Returns the finished set."""
         for slot in self._own:
             if not self.set.slots[slot].keys:
                 del self.set.slots[slot]
@@ -108,7 +106,7 @@ class Edit:
         self.set.digest = minus(self.set.digest, _entry_hash(slot, shared.hash))
 
     def _slot(self, slot: int) -> Slot:
-        """Returns a slot that the edit may change."""
+        """Returns a slot that may be changed."""
         if slot not in self._own:
             self._own.add(slot)
             found = self.set.slots.get(slot, Slot())
@@ -117,5 +115,5 @@ class Edit:
 
 
 def _entry_hash(slot: int, content_hash: bytes) -> bytes:
-    """Returns the part of an entry in a set's digest."""
+    """Returns what an entry adds to a set's digest."""
     return hash_of(slot.to_bytes(4, "little") + content_hash)

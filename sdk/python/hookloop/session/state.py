@@ -1,4 +1,4 @@
-"""The state of one session: the observed sets and the last responses."""
+"""Remembers a session: observed sets and last responses."""
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -20,7 +20,8 @@ FAILED_PRECONDITION, DATA_LOSS = 9, 15
 
 
 class NackError(Exception):
-    """A call refers to content that the state does not have. nack is the answer to the call."""
+    """Is raised if a call refers to content that the state lacks. nack is the answer to this call.
+    """
 
     def __init__(self, reason: str, message: str):
         super().__init__(message)
@@ -31,7 +32,7 @@ class NackError(Exception):
 
 @dataclass
 class SubjectState:
-    """The state of one subject."""
+    """What is remembered about one subject."""
 
     name: str
     set: ObservedSet = field(default_factory=ObservedSet)
@@ -41,8 +42,9 @@ class SubjectState:
 
 
 class State:
-    """Subjects with their sets and last responses. It has each object once, also if several sets
-    refer to it."""
+    """Remembers subjects with their sets and last responses. Each object is kept once, even if
+    several sets use it.
+    """
 
     def __init__(self, limit: int = MAX_STATE_BYTES, meter: Meter = SESSIONS):
         self._limit, self._meter = limit, meter
@@ -53,12 +55,13 @@ class State:
 
     @property
     def entries(self) -> int:
-        """The number of subjects."""
+        """How many subjects there are."""
         return len(self._subjects)
 
     def add_holdings(self, welcome: Any, limit: int) -> None:
-        """Adds the subjects to a Welcome, last used first, as long as its message is at most limit
-        bytes large. It forgets the others, and so does the engine."""
+        """Lists subjects in a Welcome, last used first, as many as fit into limit bytes. It forgets
+        the others, and so will the engine.
+        """
         size = welcome.ByteSize()
         for name in list(reversed(self._subjects)):
             digest = self._subjects[name].set.digest
@@ -71,8 +74,9 @@ class State:
             welcome.subjects.append(holding)
 
     def apply(self, call: Any) -> tuple[ObservedSet, Optional[SubjectState]]:
-        """Returns the set of a call, and the state of its subject if it has one. It raises
-        NackError if the call refers to unknown content."""
+        """Returns the set that a call describes, and the subject's state if there is one. NackError
+        is raised if the call refers to unknown content.
+        """
         subject = self._subjects.get(call.subject)
         edit = Edit(_base(call, subject))
         for key in call.removed:
@@ -90,7 +94,7 @@ class State:
         return result, self._commit(call, subject, edit) if call.subject else None
 
     def record_response(self, subject: SubjectState, last: DesiredList) -> None:
-        """Stores the list of the last response about a subject, if the state still has it."""
+        """Stores the list from the last response about a subject, if the subject still exists."""
         if self._subjects.get(subject.name) is subject:
             self.bytes += last.size - subject.list.size
             subject.list, subject.has_response = last, True
@@ -108,8 +112,9 @@ class State:
             self.forget(name)
 
     def evict(self) -> list[str]:
-        """Removes the subjects with the oldest use until the limit is met, and returns their names.
-        Subjects with open calls stay."""
+        """Removes subjects, least recently used first, until the limit is met, and returns their
+        names. Subjects with open calls are kept.
+        """
         names: list[str] = []
         for subject in list(self._subjects.values()) if self.bytes > self._limit else ():
             if self.bytes <= self._limit:
@@ -120,7 +125,7 @@ class State:
         return names
 
     def _sent_objects(self, upserts: Any, hashes: list[bytes]) -> dict[bytes, SharedObject]:
-        """Decodes the objects that come with a call and that the state does not have."""
+        """Decodes objects that a call sends and that the state lacks."""
         sent: dict[bytes, SharedObject] = {}
         for upsert, content_hash in zip(upserts, hashes):
             present = content_hash in sent or content_hash in self._objects
@@ -157,7 +162,7 @@ class State:
 
 
 def _base(call: Any, subject: Optional[SubjectState]) -> Optional[ObservedSet]:
-    """Returns the set that a call changes, or None for a whole set."""
+    """Returns the set that a call changes, or None if the call sends a whole set."""
     if not call.base:
         return None
     if subject is None:
@@ -168,7 +173,7 @@ def _base(call: Any, subject: Optional[SubjectState]) -> Optional[ObservedSet]:
 
 
 def _content_hash(upsert: Any) -> bytes:
-    """Returns the hash of an upsert's object."""
+    """Returns the hash of the object in an upsert."""
     content = upsert.WhichOneof("content")
     if content is None:
         raise ProtocolError("an upsert has neither object nor hash, expected one of them")

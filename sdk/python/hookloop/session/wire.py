@@ -1,4 +1,4 @@
-"""Hashes, digests, and messages in fragments."""
+"""Computes hashes and digests, and cuts messages into fragments."""
 
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -14,21 +14,23 @@ _MODULUS = 1 << 128
 
 
 class ProtocolError(Exception):
-    """The engine violated the protocol. The stream cannot be used any more."""
+    """Is raised if the engine violated the protocol. The stream cannot be used any longer."""
 
 
 class VersionMismatch(ProtocolError):
-    """The engine and the hook have no protocol version in common. Single calls may still work."""
+    """Is raised if engine and hook have no protocol version in common. Unary calls may still work.
+    """
 
 
 def field_bytes(size: int) -> int:
-    """Returns the size of a message of some size as a field of another one, with a tag of one byte
-    and a length."""
+    """Returns how many bytes a message takes as a field in another one: a tag of one byte, the
+    length, the content.
+    """
     return 1 + max(1, (size.bit_length() + 6) // 7) + size
 
 
 def hash_of(data: bytes) -> bytes:
-    """Returns the hash that identifies content: the first bytes of its SHA-256."""
+    """Returns a hash that identifies content: the first bytes of its SHA-256."""
     return hashlib.sha256(data).digest()[:HASH_BYTES]
 
 
@@ -69,8 +71,9 @@ def fragments(message: Any) -> Iterator[Any]:
 
 
 class Assembler:
-    """Assembles a message from its fragments. Its memory grows with the received data, not with the
-    announced size."""
+    """Assembles a message from fragments. It allocates memory for data that has arrived, not for
+    the announced size.
+    """
 
     def __init__(self, limit: int):
         self._limit = limit
@@ -78,11 +81,11 @@ class Assembler:
 
     @property
     def busy(self) -> bool:
-        """Whether a message is incomplete. Only its next fragment may then follow."""
+        """Whether a message is incomplete. Then only its next fragment may follow."""
         return self._total > 0
 
     def add(self, fragment: Any) -> Optional[bytes]:
-        """Returns the message with its last fragment, and None before."""
+        """Adds a fragment. It returns the whole message after the last one, and None before."""
         whole = self._total or fragment.total_bytes
         room = min(FRAGMENT_BYTES, whole - len(self._data))
         if whole > self._limit:
