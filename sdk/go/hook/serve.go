@@ -133,7 +133,8 @@ func (o *ServeOptions) run(
 	late := time.AfterFunc(o.GracePeriod, server.Stop)
 	defer late.Stop()
 	server.GracefulStop()
-	if err := <-served; !errors.Is(err, grpc.ErrServerStopped) { // it is returned if the server stops before it has started
+	// A server that is stopped before it has started returns ErrServerStopped.
+	if err := <-served; !errors.Is(err, grpc.ErrServerStopped) {
 		return err
 	}
 	return nil
