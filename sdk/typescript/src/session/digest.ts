@@ -1,8 +1,8 @@
-/** Hashes of objects and items, and digests of sets and lists. */
+/** Computes hashes and digests. */
 import { createHash } from "node:crypto";
 import { ProtocolError } from "./error.js";
 
-/** The length of hashes and digests in messages, in bytes. */
+/** How many bytes hashes and digests have in messages. */
 const BYTES = 16;
 
 /** The first 16 bytes of a SHA-256, in hexadecimal digits. */
@@ -22,22 +22,23 @@ export function readHash(data: Uint8Array): Hash {
 }
 
 /**
- * The digest of a set or a list: the sum of its parts modulo 2^128. Parts can be subtracted, so the
- * cost of an update depends on the change only. The digest of an empty set or list is 0n.
+ * Identifies a set or a list. A digest is the sum of its parts modulo 2^128. Parts can be
+ * subtracted, so updating it costs only as much as the change. The digest of an empty set or list
+ * is 0n.
  */
 export type Digest = bigint;
 
-/** Returns a digest with one more part. */
+/** Adds a part to a digest. */
 export function add(digest: Digest, part: Digest): Digest {
   return BigInt.asUintN(8 * BYTES, digest + part);
 }
 
-/** Returns a digest without one of its parts. */
+/** Removes a part from a digest. */
 export function subtract(digest: Digest, part: Digest): Digest {
   return BigInt.asUintN(8 * BYTES, digest - part);
 }
 
-/** Returns the part of an object in an observed set. */
+/** Returns what an object adds to the digest of a set. */
 export function entryPart(slot: number, object: Hash): Digest {
   const data = Buffer.alloc(4 + BYTES);
   data.writeUInt32LE(slot);
@@ -46,7 +47,8 @@ export function entryPart(slot: number, object: Hash): Digest {
 }
 
 /**
- * Returns the part of an item in a list. It depends on the previous item, and thus on the order.
+ * Returns what an item adds to the digest of a list. It includes the previous item, so the digest
+ * depends on the order.
  */
 export function linkPart(previous: Hash | undefined, item: Hash): Digest {
   const data = Buffer.alloc(2 * BYTES);
@@ -63,7 +65,7 @@ function read(data: Buffer): Digest {
   return data.readBigUInt64LE(0) | (data.readBigUInt64LE(8) << 64n);
 }
 
-/** Returns a digest as bytes for a message. */
+/** Encodes a digest for a message. */
 export function encodeDigest(digest: Digest): Uint8Array {
   const data = Buffer.alloc(BYTES);
   data.writeBigUInt64LE(BigInt.asUintN(64, digest), 0);
@@ -71,7 +73,7 @@ export function encodeDigest(digest: Digest): Uint8Array {
   return data;
 }
 
-/** Reports whether the bytes of a message equal a digest. */
+/** Returns whether bytes from a message equal a digest. */
 export function equals(digest: Digest, data: Uint8Array): boolean {
   return data.length === BYTES && read(Buffer.from(data.buffer, data.byteOffset, BYTES)) === digest;
 }

@@ -1,9 +1,11 @@
-/** The engine has violated the protocol. The stream cannot continue. */
+/** Is thrown if the engine violated the protocol. The stream cannot be used any longer. */
 export class ProtocolError extends Error {
   override name: string = "ProtocolError";
 }
 
-/** Engine and hook have no common version of the protocol. The engine may use unary calls. */
+/**
+ * Is thrown if engine and hook have no protocol version in common. The engine may use unary calls.
+ */
 export class VersionMismatch extends ProtocolError {
   override name = "VersionMismatch";
 }

@@ -1,25 +1,25 @@
-/** Fragments of large messages. */
+/** Cuts large messages into fragments, and assembles them. */
 import { create, toBinary } from "@bufbuild/protobuf";
 import { type Fragment, HookMessageSchema } from "../gen/hookloop/stream/v1/stream_pb.js";
 import { ProtocolError } from "./error.js";
 
-/** The largest data of a fragment in bytes. A smaller message is not fragmented. */
+/** How much data a fragment contains at most, in bytes. Smaller messages are not cut. */
 export const FRAGMENT_BYTES = 1 << 20;
 
 /**
- * Returns the bytes of a message as a field of another one: a tag of one byte, the length, the
- * data.
+ * Returns how many bytes a message takes as a field in another one: a tag of one byte, the length,
+ * the data.
  */
 export function fieldBytes(size: number): number {
   return 1 + lengthBytes(size) + size;
 }
 
-/** Returns the bytes of a length prefix. */
+/** Returns how many bytes a length takes. */
 export function lengthBytes(size: number): number {
   return size < 1 << 7 ? 1 : size < 1 << 14 ? 2 : size < 1 << 21 ? 3 : size < 1 << 28 ? 4 : 5;
 }
 
-/** Returns a serialized HookMessage itself, or its fragments. */
+/** Returns a serialized HookMessage, or its fragments if it is large. */
 export function fragmentsOf(data: Uint8Array): Uint8Array[] {
   if (data.length <= FRAGMENT_BYTES) {
     return [data];
@@ -34,7 +34,9 @@ export function fragmentsOf(data: Uint8Array): Uint8Array[] {
   return fragments;
 }
 
-/** Assembles fragments. It allocates memory for received data only, not for the announced total. */
+/**
+ * Assembles fragments. It allocates memory for data that has arrived, not for the announced total.
+ */
 export class Assembler {
   readonly #limit: number;
   #total = 0;
@@ -45,12 +47,12 @@ export class Assembler {
     this.#limit = limit;
   }
 
-  /** Reports whether a message is incomplete. Then only its next fragment is valid. */
+  /** Whether a message is incomplete. Then only its next fragment may follow. */
   get busy(): boolean {
     return this.#parts.length > 0;
   }
 
-  /** Adds a fragment. Returns the whole message with its last fragment. */
+  /** Adds a fragment. Returns the whole message after the last one. */
   add({ index, totalBytes, data }: Fragment): Uint8Array | undefined {
     if (!this.busy) {
       this.#total = Number(totalBytes);

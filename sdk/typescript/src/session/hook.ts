@@ -1,16 +1,15 @@
 /**
- * The hook's state machine of one stream (package hookloop.stream.v1): it rebuilds requests from
- * changes, and sends responses as changes.
+ * Implements the hook's side of a stream (proto package hookloop.stream.v1).
  *
- * It is pure: it has no connection and no clock, and never waits. It converts messages to calls,
- * and responses to messages:
+ * A HookSession rebuilds whole requests from changes, and sends only the changes of a response.
+ * Pass each message from the engine to receive, and send what outbox returns:
  *
  *     receive ─→ HookSession ─→ call
  *      outbox ←─ HookSession ←─ answer, fail
  *
- * Loss is safe, because digests identify sets and lists. If the engine assumes a set that the hook
- * does not have, the digests differ, the hook replies with a Nack, and the engine sends the whole
- * set.
+ * Messages may be lost, because digests identify the content of sets and lists. If the engine
+ * assumes a set that the hook does not have, the digests differ, the hook replies with a Nack, and
+ * the engine sends the whole set. There is no connection and no clock here, and nothing waits.
  */
 import { create, fromBinary, toBinary, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Method, Request, Response } from "../codec.js";
@@ -30,51 +29,53 @@ import type { SessionState, SubjectState } from "./state.js";
 import { METHODS, rebuild } from "./method.js";
 import { Missing } from "./set.js";
 
-/** The version of the protocol. */
+/** The protocol's version. */
 export const VERSION = 1;
-/** The optional features that a hook has. */
+/** Optional features that a hook supports. */
 const CAPABILITIES = [
   Capability.CHANGES, Capability.OBJECT_HASHES, Capability.FRAGMENTS, Capability.RESUME,
 ];
 /** Codes of google.rpc.Code. */
 const [RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL] = [8, 12, 13];
 
-/** Settings of a hook's side of a stream. */
+/** Configures the hook's side of a stream. */
 export interface SessionSettings {
-  /** The hook's build ID. If it changes, the engine calls the hook for every parent again. */
+  /**
+   * Identifies the hook's build. When it changes, Hookloop calls the hook again for all parents.
+   */
   build?: string;
-  /** The paths of the implemented methods. */
+  /** Paths of the methods that the hook implements. */
   methods?: readonly string[];
-  /** The limit of running calls. The default is 64. */
+  /** How many calls may run. Defaults to 64. */
   calls?: number;
-  /** The limit of running calls in bytes. The default is 64 MiB. */
+  /** How many bytes the running calls may take. Defaults to 64 MiB. */
   callBytes?: number;
-  /** The limit of one message of the engine in bytes. The default is 64 MiB. */
+  /** How many bytes a message from the engine may have. Defaults to 64 MiB. */
   messageBytes?: number;
-  /** Returns the state of a session. It is called once, for the Hello message. */
+  /** Returns the state for a session. It is called once, when the Hello arrives. */
   state: (session: string) => SessionState;
 }
 
-/** A call of a hook's function. Requests share messages, which must not be changed. */
+/** A call for a hook's function. Do not change its messages, because several requests use them. */
 export interface HookCall {
   readonly id: bigint;
   readonly method: Method;
   readonly request: Request;
-  /** The timeout in milliseconds, or undefined without one. */
+  /** The timeout in milliseconds; undefined means no limit. */
   readonly timeout: number | undefined;
   readonly trace: Readonly<Record<string, string>>;
 }
 
-/** The effect of a message of the engine. */
+/** What a message from the engine has caused. */
 export type Received =
   | { readonly kind: "nothing" }
-  /** The session is open. Its ID resumes it on another stream. */
+  /** The session is open. Use its ID to resume it on another stream. */
   | { readonly kind: "open"; readonly session: string; readonly state: SessionState }
-  /** A call to answer, by answer or fail. */
+  /** A call, which must be answered with answer or fail. */
   | { readonly kind: "call"; readonly call: HookCall }
   /** The engine has cancelled a call. It still needs an answer. */
   | { readonly kind: "cancelled"; readonly call: HookCall }
-  /** The engine sends no more calls. The stream may end when all calls are answered. */
+  /** The engine sends no more calls. The stream may end when the running calls are answered. */
   | { readonly kind: "drain" }
   | { readonly kind: "triggerResult"; readonly result: TriggerResult }
   /** The engine is about to end the stream. */
@@ -85,13 +86,13 @@ const NOTHING: Received = { kind: "nothing" };
 /** A running call. */
 interface Pending {
   readonly call: HookCall;
-  /** The state of the call's subject, or undefined if the call has no subject. */
+  /** What is remembered about the call's subject; undefined if the call has no subject. */
   readonly subject: SubjectState | undefined;
-  /** The digest of the desired list that the engine has. */
+  /** Identifies the desired list that the engine has. */
   readonly desiredDigest: Uint8Array;
 }
 
-/** The hook's side of one stream. */
+/** Handles the hook's side of one stream. */
 export class HookSession {
   readonly #settings: Required<SessionSettings>;
   readonly #pending = new Map<bigint, Pending>();
@@ -111,17 +112,19 @@ export class HookSession {
     this.#in = new Assembler(this.#settings.messageBytes);
   }
 
-  /** Reports whether there are calls to answer. */
+  /** Whether calls still need an answer. */
   get busy(): boolean {
     return this.#pending.size > 0;
   }
 
-  /** Sends an Attach, which is the first message of a stream that the hook opens. */
+  /** Sends an Attach. It must be the first message on a stream that the hook opens. */
   attach(value: MessageInitShape<typeof AttachSchema>): void {
     this.#send({ case: "attach", value });
   }
 
-  /** Handles a message of the engine. After a ProtocolError the stream cannot continue. */
+  /**
+   * Handles a message from the engine. After a ProtocolError the stream cannot be used any longer.
+   */
   receive(data: Uint8Array): Received {
     let message = read(data).message;
     if (message.case === "fragment") {
@@ -201,7 +204,7 @@ export class HookSession {
     return pending ? { kind: "cancelled", call: pending.call } : NOTHING;
   }
 
-  /** Rebuilds the request of a call. If the hook lacks a set or an object, it sends a Nack. */
+  /** Rebuilds a call's request. If the hook lacks a set or an object, it sends a Nack. */
   #call(message: Call, state: SessionState): Received {
     if (message.id <= this.#lastId) {
       return NOTHING;
@@ -247,7 +250,8 @@ export class HookSession {
   }
 
   /**
-   * Answers a call, and sends only the changes of the desired list. It ignores an answered call.
+   * Answers a call, and sends only changes of the desired list. A call that was answered before is
+   * ignored.
    */
   answer(id: bigint, response: Response): void {
     const pending = this.#pending.get(id);
@@ -269,7 +273,7 @@ export class HookSession {
     this.#evict(this.#state);
   }
 
-  /** Answers a call with an error. It ignores an answered call. */
+  /** Answers a call with an error. A call that was answered before is ignored. */
   fail(id: bigint, status: MessageInitShape<typeof StatusSchema>): void {
     const pending = this.#pending.get(id);
     if (pending) {
@@ -278,7 +282,7 @@ export class HookSession {
     }
   }
 
-  /** Asks the engine for no more calls. It has no effect before the Hello, or a second time. */
+  /** Asks the engine for no more calls. It does nothing before the Hello, or when called again. */
   drain(): void {
     if (this.#state && !this.#draining) {
       this.#draining = true;
@@ -286,13 +290,13 @@ export class HookSession {
     }
   }
 
-  /** Requests syncs. */
+  /** Asks the engine for syncs. */
   trigger(value: MessageInitShape<typeof TriggerSchema>): void {
     this.#send({ case: "trigger", value });
   }
 
   /**
-   * Must be called when the stream has ended. It drops all calls, so that another stream may use
+   * Must be called when the stream has ended. It drops all calls, so that another stream can use
    * the state.
    */
   lost(): void {
@@ -303,7 +307,7 @@ export class HookSession {
     this.#out = [];
   }
 
-  /** Returns and removes the serialized messages to send, in order. */
+  /** Returns serialized messages to send, in order, and removes them. */
   outbox(): Uint8Array[] {
     const out = this.#out;
     this.#out = [];
@@ -332,7 +336,7 @@ export class HookSession {
     this.#sendBytes(serialized(message));
   }
 
-  /** Queues a message, in fragments if it is large and the engine reassembles them. */
+  /** Queues a message. A large one is cut into fragments if the engine can assemble them. */
   #sendBytes(data: Uint8Array): void {
     this.#out.push(...(this.#engineHas.has(Capability.FRAGMENTS) ? fragmentsOf(data) : [data]));
   }
@@ -344,7 +348,7 @@ function serialized(message: MessageInit): Uint8Array {
   return toBinary(HookMessageSchema, create(HookMessageSchema, { message }));
 }
 
-/** Returns a response as the difference from the list that the engine has, and its whole list. */
+/** Returns a response as changes to the list that the engine has, and the whole list. */
 function compare(
   { call, subject, desiredDigest }: Pending, response: Response,
 ): { desired: MessageInitShape<typeof DesiredSchema>; list: ItemList } {
@@ -355,7 +359,7 @@ function compare(
   return { desired: { base, pieces, digest: encodeDigest(list.digest), envelope }, list };
 }
 
-/** Returns a response without its desired objects, and these objects, all serialized. */
+/** Returns a response without desired objects, and the desired objects, all serialized. */
 function split({ shape, desc }: Method, response: Response): { envelope: Uint8Array; raws: Uint8Array[] } {
   const objects = response[shape.children];
   if (!objects) {

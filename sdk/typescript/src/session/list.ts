@@ -1,31 +1,29 @@
-/** Lists of desired objects, and the difference between two of them. */
+/** Describes a list of desired objects by how it differs from another one. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { PieceSchema } from "../gen/hookloop/stream/v1/stream_pb.js";
 import { hashOf, linkPart, add, type Digest, type Hash } from "./digest.js";
 
 type Piece = MessageInitShape<typeof PieceSchema>;
 
-/** One desired object, serialized. */
+/** A desired object, serialized. */
 interface Item {
   readonly hash: Hash;
-  /** The part of the list's digest. It depends on the previous item. */
+  /** What the item adds to the list's digest. It depends on the previous item. */
   readonly link: Digest;
   readonly raw: Uint8Array;
 }
 
-/**
- * A serialized list of desired objects. It is immutable. Invariant: digest is the sum of the links.
- */
+/** A list of serialized desired objects. It is immutable. digest is the sum of the links. */
 export interface ItemList {
   readonly items: readonly Item[];
   readonly digest: Digest;
-  /** The size of the items in bytes. */
+  /** How many bytes the items take. */
   readonly size: number;
 }
 
 const EMPTY: ItemList = { items: [], digest: 0n, size: 0 };
 
-/** Returns a list, and the pieces that describe it: runs of the previous list, and new items. */
+/** Returns a list and the pieces that describe it: runs of the previous list, and new items. */
 export function difference(
   previous: ItemList | undefined, raws: readonly Uint8Array[],
 ): { list: ItemList; pieces: Piece[] } {
@@ -50,7 +48,7 @@ function same(item: Item, raw: Uint8Array): boolean {
   return Buffer.compare(item.raw, raw) === 0;
 }
 
-/** Builds a list and its pieces. */
+/** Builds a list together with its pieces. */
 class Writer {
   readonly #old: readonly Item[];
   readonly #items: Item[] = [];
@@ -64,7 +62,7 @@ class Writer {
     this.#old = old;
   }
 
-  /** Extends the open run, or starts one. */
+  /** Extends the open run or starts another one. */
   keep(first: number, count: number): void {
     if (count === 0) {
       return;

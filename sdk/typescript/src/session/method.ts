@@ -1,27 +1,27 @@
-/** The slots of objects in the contract's requests. */
+/** Says where objects stand in requests. */
 import { fromBinary } from "@bufbuild/protobuf";
 import { hasInput, methodsOf, SHAPES, type Method, type Request } from "../codec.js";
 import { InvalidRequest } from "../errors.js";
 import type { ObservedObject } from "../gen/hookloop/hook/v1/observed_pb.js";
 import type { ObservedSet } from "./set.js";
 
-/** The slot of the controller. Slots are the places of objects in a request. */
+/** The slot of the controller. A slot says where an object stands in a request. */
 export const CONTROLLER_SLOT = 0;
 /** The slot of the parent, or of the object to decorate. */
 export const PARENT_SLOT = 1;
-/** The slot of the input of a map hook. */
+/** The slot of the input. Only map hooks use it. */
 export const INPUT_SLOT = 2;
 
-/** Returns the slot of a group of related objects. */
+/** Returns the slot for a group of related objects. */
 export function relatedSlot(group: number): number {
   return 3 + 2 * group;
 }
 
-/** The methods of a stream by path. */
+/** Methods that a stream can call, by path. */
 export const METHODS: ReadonlyMap<string, Method> = new Map(
   Object.values(SHAPES).flatMap(methodsOf).map((method) => [method.path, method]));
 
-/** Returns a request from its envelope, which has no objects, and from the objects of a set. */
+/** Builds a request from its envelope, which contains no objects, and from the objects in a set. */
 export function rebuild(method: Method, envelope: Uint8Array, set: ObservedSet): Request {
   const request = read(method, envelope);
   const slots = new SlotReader(set);
@@ -67,7 +67,7 @@ function rejectIf(hasObjects: boolean, method: Method): void {
   }
 }
 
-/** Takes the objects of a set, slot by slot. */
+/** Takes objects out of a set, slot by slot. */
 class SlotReader {
   readonly #set: ObservedSet;
   #taken = 0;
@@ -77,8 +77,8 @@ class SlotReader {
   }
 
   /**
-   * Returns the objects of a slot, or none if there are more than the limit. Requests share the
-   * list, so it must not be changed, although its type permits it.
+   * Returns the objects in a slot, or none if there are more than the limit. Do not change the list
+   * although its type permits it, because several requests use it.
    */
   take(slot: number, limit = Infinity): ObservedObject[] {
     const objects = this.#set.slots.get(slot)?.messages ?? [];

@@ -1,4 +1,4 @@
-/** Observed sets, and the changes from one set to the next. */
+/** Holds the observed objects of requests about one subject, and applies changes to them. */
 import { fromBinary, type MessageInitShape } from "@bufbuild/protobuf";
 import { type ObservedObject, ObservedObjectSchema } from "../gen/hookloop/hook/v1/observed_pb.js";
 import {
@@ -7,25 +7,22 @@ import {
 import { add, entryPart, equals, hashOf, readHash, subtract, type Digest, type Hash } from "./digest.js";
 import { ProtocolError } from "./error.js";
 
-/** An object in the state of a session. Sets share it. */
+/** An object in a session's state. Several sets may use it. */
 export interface StoredObject {
   readonly message: ObservedObject;
   readonly hash: Hash;
   readonly size: number;
-  /** The number of set entries with this object. An unused object is dropped. */
+  /** How many entries use this object. When it is not used any longer, it is dropped. */
   uses: number;
 }
 
-/**
- * The objects of one slot in the order of their names. It is immutable; requests share the
- * messages.
- */
+/** The objects in one slot, sorted by name. It is immutable; requests share the messages. */
 interface SlotObjects {
   readonly objects: readonly StoredObject[];
   readonly messages: readonly ObservedObject[];
 }
 
-/** An observed set. It is immutable. Invariant: no slot is empty, and digest covers all entries. */
+/** A set of observed objects. It is immutable. No slot is empty, and digest covers all entries. */
 export interface ObservedSet {
   readonly slots: ReadonlyMap<number, SlotObjects>;
   readonly digest: Digest;
@@ -34,7 +31,7 @@ export interface ObservedSet {
 /** Codes of google.rpc.Code. */
 const [FAILED_PRECONDITION, DATA_LOSS] = [9, 15];
 
-/** A reference of a call to a set or an object that the hook does not have. */
+/** Is thrown if a call refers to a set or an object that the hook does not have. */
 export class Missing {
   constructor(readonly reason: Reason, readonly message: string) {}
 
@@ -46,7 +43,8 @@ export class Missing {
 }
 
 /**
- * Returns the set of a call: the base with the call's changes. find returns an object of any set.
+ * Returns the set that a call describes: the base with the call's changes. find returns an object
+ * from any set.
  */
 export function apply(
   base: ObservedSet | undefined, call: Call, find: (hash: Hash) => StoredObject | undefined,
@@ -73,7 +71,7 @@ export function apply(
     ? next : new Missing(Reason.DIGEST_MISMATCH, "after the changes the set has another digest");
 }
 
-/** Returns the object of an upsert: the call has the object itself or its hash. */
+/** Returns the object for an upsert, which contains the object itself or its hash. */
 function objectOf({ content }: Upsert, find: (hash: Hash) => StoredObject | undefined): StoredObject | undefined {
   switch (content.case) {
     case "object": {
@@ -96,7 +94,7 @@ function readObject(data: Uint8Array): ObservedObject {
   }
 }
 
-/** Builds a set from a base. Unchanged slots are shared with the base. */
+/** Builds a set from a base. Slots that do not change are shared. */
 class Edit {
   readonly #slots: Map<number, SlotObjects>;
   readonly #touched = new Map<number, StoredObject[]>();
@@ -107,7 +105,7 @@ class Edit {
     this.#digest = base?.digest ?? 0n;
   }
 
-  /** Removes an entry. If it does not exist, the digest will not match. */
+  /** Removes an entry. If there is no such entry, the digests will not match. */
   remove(key: Key): void {
     const objects = this.#own(key.slot);
     const { at, found } = search(objects, key);
@@ -117,7 +115,7 @@ class Edit {
     }
   }
 
-  /** Adds an entry, or replaces the one with the same key. */
+  /** Adds an entry, or replaces the entry with the same key. */
   put(slot: number, object: StoredObject): void {
     const objects = this.#own(slot);
     const last = objects.at(-1);

@@ -1,4 +1,4 @@
-/** The state of a session: the observed sets and the last responses of its subjects. */
+/** Remembers sessions: the observed sets and last responses of each subject. */
 import { create, toBinary } from "@bufbuild/protobuf";
 import {
   type Call, type SubjectState as SubjectDigest, SubjectStateSchema,
@@ -9,21 +9,22 @@ import { fieldBytes } from "./fragment.js";
 import type { ItemList } from "./list.js";
 import { apply, type StoredObject, type Missing, type ObservedSet } from "./set.js";
 
-/** The default limit of a session's state in bytes of objects and responses. */
+/** Limits a session's state by default, in bytes of objects and responses. */
 export const STATE_BYTES = 128 << 20;
 
-/** The state of one subject. */
+/** What is remembered about one subject. */
 export interface SubjectState {
   readonly subject: string;
   set: ObservedSet;
-  /** The desired objects of the last response. */
+  /** Desired objects in the last response. */
   list?: ItemList;
-  /** The number of running calls. A subject with running calls is not evicted. */
+  /** How many calls are running. A subject with running calls is not evicted. */
   calls: number;
 }
 
 /**
- * The state of one session. It survives streams: the next stream of the session continues with it.
+ * What is remembered about one session. It is kept when a stream ends, and the session's next
+ * stream continues with it.
  */
 export class SessionState {
   readonly #limit: number;
@@ -31,7 +32,7 @@ export class SessionState {
   /** By subject, in the order of last use. */
   readonly #subjects = new Map<string, SubjectState>();
   readonly #objects = new Map<Hash, StoredObject>();
-  /** The size of the distinct objects and of the lists. */
+  /** Bytes of distinct objects and lists. */
   #bytes = 0;
 
   constructor(limit = STATE_BYTES, meter = sessionCaches) {
@@ -39,14 +40,14 @@ export class SessionState {
     this.#meter = meter;
   }
 
-  /** The size of the state in bytes. */
+  /** How many bytes the state takes. */
   get bytes(): number {
     return this.#bytes;
   }
 
   /**
-   * Returns the subjects and the digests of their sets, in reverse order of use, up to a size in
-   * bytes. It forgets the other subjects; the engine sends complete sets for them.
+   * Lists subjects and the digests of their sets, last used first, as many as fit into a size in
+   * bytes. It forgets the others; the engine will send whole sets for them.
    */
   subjects(limit: number): SubjectDigest[] {
     const subjects: SubjectDigest[] = [];
@@ -64,7 +65,7 @@ export class SessionState {
     return subjects;
   }
 
-  /** Returns the set of a call, without storing it. */
+  /** Returns the set that a call describes, without storing it. */
   apply(call: Call): ObservedSet | Missing {
     return apply(this.#subjects.get(call.subject)?.set, call, (hash) => this.#objects.get(hash));
   }
@@ -84,7 +85,7 @@ export class SessionState {
     return state;
   }
 
-  /** Stores the last response of a subject, unless the subject was forgotten. */
+  /** Stores the last response about a subject, unless the subject was forgotten. */
   answered(state: SubjectState, last: ItemList): void {
     if (this.#subjects.get(state.subject) === state) {
       this.#grow(last.size - (state.list?.size ?? 0));
@@ -109,7 +110,8 @@ export class SessionState {
   }
 
   /**
-   * Removes the least recently used subjects until the state is within its limit, and returns them.
+   * Removes subjects, least recently used first, until the state is within its limit, and returns
+   * them.
    */
   evict(): string[] {
     const names: string[] = [];
@@ -125,7 +127,7 @@ export class SessionState {
     return names;
   }
 
-  /** Counts the objects of a set, without those in slots that it shares with another set. */
+  /** Counts the objects in a set, except those in slots that it shares with another set. */
   #use(set: ObservedSet | undefined, other: ObservedSet | undefined, by: number): void {
     for (const [slot, content] of set?.slots ?? []) {
       if (other?.slots.get(slot) !== content) {
@@ -152,11 +154,11 @@ export class SessionState {
   }
 }
 
-/** The limits of sessions without a stream: their number, and the size of their states in bytes. */
+/** Limits sessions that have no stream: how many, and how many bytes their states take. */
 const [MAX_IDLE, MAX_IDLE_BYTES] = [64, 256 << 20];
 
 /**
- * States by session. A state belongs to one stream at a time, or waits for the session's next
+ * Keeps states by session. A state belongs to one stream at a time, or waits for the session's next
  * stream.
  */
 export class SessionStates {
@@ -173,9 +175,9 @@ export class SessionStates {
   }
 
   /**
-   * Returns the state of a session, or an empty one. The caller owns it until release. If another
-   * stream acquires it, revoke is called and must release it immediately. Without an ID, the
-   * state is new.
+   * Returns a session's state, or an empty one. It belongs to the caller until release. If another
+   * stream acquires it, revoke is called and must release it at once. Without an ID, the state is
+   * new.
    */
   acquire(session: string, revoke: () => void): SessionState {
     if (session === "") {
