@@ -1,11 +1,11 @@
-/** CustomResourceDefinitions of the interfaces in a file. */
+/** Makes CustomResourceDefinitions from the interfaces in a file. */
 import { dirname, resolve } from "node:path";
 import ts from "typescript";
 import { type Place, positionIn, unsupported, UnsupportedType } from "./errors.js";
 import { SchemaBuilder } from "./schema.js";
 import { descriptionOf, RESOURCE_TAGS, type Schema, type Tag, tagsOf } from "./tags.js";
 
-/** What Hookloop adds to the status of a parent: the generation, and conditions as in metav1. */
+/** What Hookloop adds to a parent's status: the generation, and conditions as in metav1. */
 const STATUS: Record<string, Schema> = {
   observedGeneration: { type: "integer", format: "int64" },
   conditions: {
@@ -35,8 +35,8 @@ const COLUMN = /^(.+?)\s+(string|integer|number|boolean|date)\s+(\S+)$/;
 export type Definition = Schema;
 
 /**
- * Returns the CRDs of a TypeScript file: one for each exported interface with literals as the
- * types of apiVersion and kind. It throws UnsupportedType for a type that a CRD cannot have, and
+ * Returns the CRDs for a TypeScript file: one for each exported interface with literals as the
+ * types of apiVersion and kind. Throws UnsupportedType for a type that a CRD cannot express, and
  * for a file that does not compile.
  */
 export function definitions(file: string): Definition[] {
@@ -61,7 +61,7 @@ export function definitions(file: string): Definition[] {
   return found;
 }
 
-/** Returns the compiler's options for a file: those of its tsconfig.json, if there is one. */
+/** Returns the compiler options for a file, from its tsconfig.json if there is one. */
 function optionsFor(path: string): ts.CompilerOptions {
   const config = ts.findConfigFile(dirname(path), (name) => ts.sys.fileExists(name));
   const read = config ? ts.readConfigFile(config, (name) => ts.sys.readFile(name)) : { config: {} };
@@ -70,7 +70,7 @@ function optionsFor(path: string): ts.CompilerOptions {
   return { target: ts.ScriptTarget.ES2022, ...modules, ...options, strict: true, noEmit: true, skipLibCheck: true };
 }
 
-/** Returns the CRD of an exported interface, or nothing if it is no custom resource. */
+/** Returns the CRD for an exported interface, or an empty list if it is no custom resource. */
 function definition(symbol: ts.Symbol, checker: ts.TypeChecker): Definition[] {
   if ((symbol.flags & (ts.SymbolFlags.Interface | ts.SymbolFlags.TypeAlias)) === 0) {
     return [];
@@ -114,7 +114,10 @@ function definition(symbol: ts.Symbol, checker: ts.TypeChecker): Definition[] {
   }];
 }
 
-/** Returns the schema of a whole object: its spec, and its status with the fields of Hookloop. */
+/**
+ * Returns the schema for a whole object: its spec, and its status with the fields that Hookloop
+ * writes.
+ */
 function schemaOf(symbol: ts.Symbol, type: ts.Type, checker: ts.TypeChecker): Schema {
   const builder = new SchemaBuilder(checker);
   const fields: Record<string, Schema> = {};
@@ -142,7 +145,9 @@ function schemaOf(symbol: ts.Symbol, type: ts.Type, checker: ts.TypeChecker): Sc
   };
 }
 
-/** No field of a status is required, because Hookloop reports a fault before the first response. */
+/**
+ * Makes no field of a status required, because Hookloop reports faults before the first response.
+ */
 function statusOf(schema: Schema = { type: "object" }): Schema {
   const { required: _, ...rest } = schema;
   if (rest["x-kubernetes-preserve-unknown-fields"]) {
@@ -151,7 +156,7 @@ function statusOf(schema: Schema = { type: "object" }): Schema {
   return { ...rest, properties: { ...(rest["properties"] as object | undefined), ...STATUS } };
 }
 
-/** Returns the value of a field if its type is one string. */
+/** Returns a field's value if its type is a single string. */
 function literalOf(type: ts.Type, name: string, checker: ts.TypeChecker): string | undefined {
   const field = checker.getPropertyOfType(type, name);
   const value = field && checker.getTypeOfSymbol(field);

@@ -1,8 +1,11 @@
-/** Errors of the generator, which name the place in the author's file. */
+/** Errors that name the place in the author's file. */
 import { relative } from "node:path";
 import ts from "typescript";
 
-/** A type that a CRD cannot have. The message names file, line, interface and field. */
+/**
+ * Is thrown for a type that a CRD cannot express. The message names file, line, interface and
+ * field.
+ */
 export class UnsupportedType extends Error {
   override name = "UnsupportedType";
 }
@@ -14,7 +17,7 @@ export interface Place {
   readonly name: string;
 }
 
-/** Returns an error about a place. */
+/** Makes an error about a place. */
 export function unsupported({ node, name }: Place, problem: string): UnsupportedType {
   return new UnsupportedType(`${node ? `${positionOf(node)}: ` : ""}${name}: ${problem}`);
 }
@@ -25,7 +28,7 @@ export function positionOf(node: ts.Node): string {
   return positionIn(file, node.getStart(file));
 }
 
-/** Returns the position of a character in a file. */
+/** Returns where a character is in a file. */
 export function positionIn(file: ts.SourceFile, start: number): string {
   const { line, character } = file.getLineAndCharacterOfPosition(start);
   return `${relative(process.cwd(), file.fileName)}:${line + 1}:${character + 1}`;

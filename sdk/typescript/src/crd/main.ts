@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** Writes the CRDs of a TypeScript file: hookloop-crd src/api.ts -o manifests/crd.yaml */
+/** Writes the CRDs for a TypeScript file: hookloop-crd src/api.ts -o manifests/crd.yaml */
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import { parseArgs } from "node:util";
@@ -13,7 +13,7 @@ Writes the CRD of every exported interface in FILE with literals as the types of
 
 example: hookloop-crd src/api.ts -o manifests/crd.yaml`;
 
-/** Imports packages that only this program needs; a hook does not have them installed. */
+/** Imports packages that only this program needs. A hook need not install them. */
 async function generate(file: string): Promise<string> {
   const { definitions } = await import("./definition.js");
   const { stringify } = await import("yaml");
@@ -68,7 +68,7 @@ function fail(message: string, code: number): number {
   return code;
 }
 
-/** Returns the one line for a failure. */
+/** Explains a failure in one line. */
 function explain(error: Error & { code?: string }): string {
   const [, missing] = /Cannot find package '([^']+)'/.exec(error.message) ?? [];
   if (error.code === "ERR_MODULE_NOT_FOUND" && missing) {

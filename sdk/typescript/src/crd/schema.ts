@@ -1,4 +1,4 @@
-/** Schemas of types: OpenAPI v3 as structural schemas of CRDs have it. */
+/** Makes schemas for types: OpenAPI v3, as in structural schemas. */
 import ts from "typescript";
 import { type Place, unsupported } from "./errors.js";
 import { applyTags, descriptionOf, type Schema, tagsOf } from "./tags.js";
@@ -7,13 +7,13 @@ const SUPPORTED =
   "string, number, bigint, boolean, a union of string literals, T[], Record<string, T>, an interface or unknown";
 const ANY = "x-kubernetes-preserve-unknown-fields";
 
-/** Builds schemas of types. It holds the interfaces around the current one. */
+/** Builds schemas. It remembers which interfaces it is inside of. */
 export class SchemaBuilder {
   readonly #outer: ts.Type[] = [];
 
   constructor(readonly checker: ts.TypeChecker) {}
 
-  /** Returns the schema of a field, and whether the field is required. */
+  /** Returns the schema for a field, and whether the field is required. */
   field(symbol: ts.Symbol, owner: string): { schema: Schema; required: boolean } {
     const node = symbol.valueDeclaration ?? symbol.declarations?.[0];
     const place = { node, name: `${owner}.${symbol.name}` };
@@ -28,7 +28,7 @@ export class SchemaBuilder {
     };
   }
 
-  /** Returns the schema of a type, without the tags of the field. */
+  /** Returns the schema for a type, without the field's tags. */
   type(type: ts.Type, place: Place): Schema {
     const parts = partsOf(type).filter((part) => !isUndefined(part));
     const values = parts.filter((part) => (part.flags & ts.TypeFlags.Null) === 0);
@@ -36,7 +36,7 @@ export class SchemaBuilder {
     return values.length < parts.length ? { ...schema, nullable: true } : schema;
   }
 
-  /** Returns the schema of an interface. */
+  /** Returns the schema for an interface. */
   object(type: ts.Type, place: Place): Schema {
     if (this.#outer.includes(type)) {
       const path = [...this.#outer, type].map((outer) => this.#name(outer)).join(" → ");
@@ -63,7 +63,7 @@ export class SchemaBuilder {
     };
   }
 
-  /** Returns the schema of the alternatives of a type. */
+  /** Returns the schema for the alternatives of a union. */
   #values(parts: readonly ts.Type[], type: ts.Type, place: Place): Schema {
     const has = (flags: ts.TypeFlags) => parts.every((part) => (part.flags & flags) !== 0);
     if (parts.length === 0 || has(ts.TypeFlags.Never)) {
@@ -119,7 +119,7 @@ export class SchemaBuilder {
     throw this.#unsupported(type, place);
   }
 
-  /** Returns the schema of an object type: a map or an interface. */
+  /** Returns the schema for an object type: a map or an interface. */
   #members(part: ts.Type, type: ts.Type, place: Place): Schema {
     const values = this.checker.getIndexTypeOfType(part, ts.IndexKind.String);
     const fields = this.checker.getPropertiesOfType(part);

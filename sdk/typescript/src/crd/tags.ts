@@ -1,11 +1,11 @@
-/** JSDoc of fields and interfaces: descriptions, and the tags that types alone cannot express. */
+/** Reads JSDoc comments: descriptions, and tags for what types alone cannot express. */
 import ts from "typescript";
 import { type Place, unsupported } from "./errors.js";
 
 /** A schema, or a part of one. */
 export type Schema = Record<string, unknown>;
 
-/** The schema types with a rule, and how to read its value. */
+/** Which schema types a rule applies to, and how to read its value. */
 const RULES: Record<string, { types: readonly string[]; number: boolean }> = {
   minimum: { types: ["integer", "number"], number: true },
   maximum: { types: ["integer", "number"], number: true },
@@ -17,30 +17,30 @@ const RULES: Record<string, { types: readonly string[]; number: boolean }> = {
   format: { types: ["string", "integer", "number"], number: false },
 };
 
-/** Tags that are for readers only. */
+/** Tags that only people read. */
 const PROSE = ["deprecated", "example", "internal", "link", "remarks", "see", "since", "todo"];
 
-/** Tags of a resource, which definition.ts reads. */
+/** Tags on a resource, which definition.ts reads. */
 export const RESOURCE_TAGS = ["plural", "scope", "column", "shortName"];
 
-/** A tag of JSDoc: its name without "@", and the text behind it. */
+/** A JSDoc tag: the name without "@", and the text after it. */
 export interface Tag {
   readonly name: string;
   readonly text: string;
 }
 
-/** Returns the tags of a field or an interface. */
+/** Returns the tags on a field or an interface. */
 export function tagsOf(symbol: ts.Symbol, checker: ts.TypeChecker): Tag[] {
   return symbol.getJsDocTags(checker).map(({ name, text }) => ({ name, text: ts.displayPartsToString(text).trim() }));
 }
 
-/** Returns the description of a field or an interface, with one line for each paragraph. */
+/** Returns the description of a field or an interface, with each paragraph on one line. */
 export function descriptionOf(symbol: ts.Symbol, checker: ts.TypeChecker): string {
   const text = ts.displayPartsToString(symbol.getDocumentationComment(checker));
   return text.trim().split(/\n\s*\n/).map((paragraph) => paragraph.split(/\s+/).join(" ")).join("\n\n");
 }
 
-/** Adds the rules of a field's tags to its schema. */
+/** Adds the rules in a field's tags to its schema. */
 export function applyTags(schema: Schema, tags: readonly Tag[], place: Place): void {
   for (const tag of tags.filter(({ name }) => name === "integer")) {
     if (schema["type"] !== "number" || tag.text) {
@@ -80,7 +80,7 @@ function parseDefault({ text }: Tag, place: Place): unknown {
   }
 }
 
-/** Finds the common faults of a default, with their place; the API server refuses such a CRD. */
+/** Finds common faults in defaults, with their place. The API server would reject such a CRD. */
 function checkDefault(schema: Schema, place: Place): void {
   const value = schema["default"];
   if (value === undefined) {
