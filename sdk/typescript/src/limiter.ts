@@ -1,9 +1,10 @@
 /**
- * Bounds the functions that run at a time. A cancelled call counts until its function has ended.
+ * Limits how many functions run at the same time. A cancelled call counts until its function has
+ * returned.
  */
 import type { SessionState } from "./session/state.js";
 
-/** The limit for the functions of one session, and for those of all unary calls. */
+/** How many functions of one session may run, and how many of all unary calls together. */
 export const MAX_CONCURRENT_CALLS = 64;
 
 /** A semaphore that serves waiters in order. */
@@ -15,7 +16,7 @@ export class Limiter {
     this.#free = limit;
   }
 
-  /** Waits for a free place. Resolves to false if the signal aborts first. */
+  /** Waits for a free slot. Resolves to false if the signal is aborted first. */
   acquire(signal: AbortSignal): Promise<boolean> {
     if (signal.aborted) {
       return Promise.resolve(false);
@@ -38,7 +39,7 @@ export class Limiter {
     });
   }
 
-  /** Returns a place. */
+  /** Gives a slot back. */
   release(): void {
     const [next] = this.#waiting;
     if (next) {
@@ -53,8 +54,8 @@ export class Limiter {
 const limiters = new WeakMap<SessionState, Limiter>();
 
 /**
- * Returns the limiter of a session. Streams of the session share it, so functions of an ended
- * stream count.
+ * Returns a session's limiter. All streams of the session use it, so functions of a stream that has
+ * ended still count.
  */
 export function limiterOf(state: SessionState): Limiter {
   const limiter = limiters.get(state) ?? new Limiter();

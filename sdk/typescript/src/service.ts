@@ -1,4 +1,4 @@
-/** Serves hooks as the contract's unary services. */
+/** Serves hooks over unary calls. */
 import { fromBinary, toBinary, type DescService, type Message } from "@bufbuild/protobuf";
 import {
   status as Code, type handleUnaryCall, type ServiceDefinition, type UntypedServiceImplementation,
@@ -9,7 +9,7 @@ import type { Limiter } from "./limiter.js";
 import { logCancelled, logFailure, statusOf, unaryError } from "./status.js";
 import { traced } from "./tracing.js";
 
-/** Returns grpc-js's definition of a generated service. */
+/** Returns the definition of a generated service for grpc-js. */
 export function definition(service: DescService): ServiceDefinition {
   return Object.fromEntries(service.methods.map((method) => [method.localName, {
     path: pathOf(method),
@@ -22,10 +22,7 @@ export function definition(service: DescService): ServiceDefinition {
   }]));
 }
 
-/**
- * Returns the methods of the service of one kind of hook. The limiter bounds the functions that run
- * at a time.
- */
+/** Returns the methods of a service. The limiter limits how many functions run at the same time. */
 export function implementation(catalog: Catalog, shape: Shape, limiter: Limiter): UntypedServiceImplementation {
   return Object.fromEntries(methodsOf(shape).map((method) => [method.operation, unary(method, catalog, limiter)]));
 }

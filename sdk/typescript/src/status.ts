@@ -1,14 +1,14 @@
-/** Converts a function's error to a google.rpc.Status, for unary calls and for streams. */
+/** Turns a function's error into a google.rpc.Status, for unary calls and streams. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Metadata, status as Code, type ServerErrorResponse } from "@grpc/grpc-js";
 import { InvalidRequest, InvalidResponse, NotFound, Reject, RetryAfter } from "./errors.js";
 import type { StatusSchema } from "./gen/google/rpc/status_pb.js";
 import * as wellknown from "./wellknown.js";
 
-/** The domain of the reasons in google.rpc.ErrorInfo. */
+/** Is sent in google.rpc.ErrorInfo together with a reason. */
 const DOMAIN = "hookloop.hook.v1";
 const DETAILS = "grpc-status-details-bin";
-/** The longest text of an error in bytes. Hookloop shows 256 bytes. */
+/** Limits the text of an error in bytes. Hookloop shows only 256 bytes. */
 const MAX_TEXT_BYTES = 1024;
 
 /** A status with at most one detail. */
@@ -18,7 +18,7 @@ export interface Failure {
   readonly detail?: wellknown.Detail;
 }
 
-/** Returns the status of an error. */
+/** Returns the status for an error. */
 export function statusOf(error: unknown): Failure {
   if (error instanceof Reject) {
     const detail = wellknown.errorInfo(error.reason, DOMAIN);
@@ -33,8 +33,8 @@ export function statusOf(error: unknown): Failure {
 }
 
 /**
- * Returns the beginning of a text without lone surrogates, which grpc-js cannot encode. A unary
- * call carries the text in a header, and a header that is too large ends the connection.
+ * Returns the beginning of a text, without lone surrogates, which grpc-js cannot encode. Unary
+ * calls send the text in a header, and the connection ends if headers are too large.
  */
 function sendable(text: string): string {
   const bytes = Buffer.from(text);
@@ -44,7 +44,7 @@ function sendable(text: string): string {
   return `${bytes.subarray(0, MAX_TEXT_BYTES).toString().replace(/\ufffd$/, "")}…`;
 }
 
-/** Returns a status as grpc-js's server error. */
+/** Converts a status to grpc-js's server error. */
 export function unaryError({ code, message, detail }: Failure): Partial<ServerErrorResponse> {
   if (!detail) {
     return { code, details: message };
@@ -54,19 +54,19 @@ export function unaryError({ code, message, detail }: Failure): Partial<ServerEr
   return { code, details: message, metadata };
 }
 
-/** Returns a status as a stream's message. */
+/** Converts a status to a message for streams. */
 export function streamStatus({ code, message, detail }: Failure): MessageInitShape<typeof StatusSchema> {
   return { code, message, details: detail ? [{ typeUrl: wellknown.typeUrl(detail), value: detail.value }] : [] };
 }
 
-/** Logs the error of a function, with the parent. It does not log Reject and RetryAfter. */
+/** Logs a function's error with the parent. It does not log Reject and RetryAfter. */
 export function logFailure(method: string, parent: string, error: unknown): void {
   if (!isExpected(error)) {
     console.error(`${method} of ${parent} failed:`, isBug(error) ? error : (error as Error).message);
   }
 }
 
-/** Logs a call that was cancelled before its function returned. */
+/** Logs that a call was cancelled before its function returned. */
 export function logCancelled(method: string, parent: string, reason: string): void {
   console.error(`${method} of ${parent} was cancelled: ${reason}`);
 }
@@ -75,15 +75,17 @@ function isExpected(error: unknown): boolean {
   return error instanceof Reject || error instanceof RetryAfter;
 }
 
-/** Reports whether the stack of an error can help: it is not one of the SDK's own errors. */
+/**
+ * Returns whether the stack of an error can help. It cannot if the error is one of the SDK's own.
+ */
 function isBug(error: unknown): boolean {
   const own = [InvalidResponse, InvalidRequest, NotFound];
   return !isExpected(error) && !own.some((kind) => error instanceof kind);
 }
 
 /**
- * Returns the message for the engine. Errors of other packages keep their name, because some have
- * no message.
+ * Returns the message that Hookloop shows. For errors of other packages it includes the name,
+ * because some have no message.
  */
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) {

@@ -1,5 +1,6 @@
 /**
- * One stream between the engine and hooks: calls functions, enforces timeouts, and sends triggers.
+ * Handles a stream between the engine and hooks: it calls functions, watches timeouts, and sends
+ * triggers.
  */
 import { status as Code } from "@grpc/grpc-js";
 import type { Catalog } from "./catalog.js";
@@ -12,22 +13,22 @@ import { logCancelled, logFailure, statusOf, streamStatus, type Failure } from "
 import { traced } from "./tracing.js";
 import { Triggers, type Trigger } from "./trigger.js";
 
-/** How long a stream stays open for calls in transit after the hook's Drain, in milliseconds. */
+/** How many milliseconds a stream stays open after the hook's Drain, for calls in transit. */
 const DRAIN_TIMEOUT = 1000;
-/** The longest delay of a timer in Node.js, in milliseconds. */
+/** The longest delay that a timer in Node.js can have, in milliseconds. */
 const MAX_TIMER = 2 ** 31 - 1;
 
-/** The status of a stream after the engine has resumed its session on another one. */
+/** The status for a stream after the engine has resumed its session on another one. */
 const RESUMED: Failure = { code: Code.ABORTED, message: "the engine has resumed the session on another stream" };
 
-/** The connection of a stream. */
+/** What a stream needs from its connection. */
 export interface Transport {
   send(message: Uint8Array): void;
-  /** Ends the stream. The failure is the reason, if there is one. */
+  /** Ends the stream. If there is a failure, it says why. */
   end(failure?: Failure): void;
 }
 
-/** The hook's end of one stream. */
+/** Handles the hook's side of one stream. */
 export class HookStream {
   readonly #catalog: Catalog;
   readonly #states: SessionStates;
@@ -37,7 +38,8 @@ export class HookStream {
   readonly #triggers = new Triggers();
   #session: { readonly id: string; readonly state: SessionState } | undefined;
   /**
-   * Reports whether the engine sends no more calls. The stream ends when all calls are answered.
+   * Is set when the engine sends no more calls. The stream ends when the running calls are
+   * answered.
    */
   #draining = false;
   #over = false;
@@ -57,23 +59,23 @@ export class HookStream {
     });
   }
 
-  /** The session ID, or undefined before the engine's Hello. */
+  /** The session ID; undefined until the engine's Hello. */
   get session(): string | undefined {
     return this.#session?.id;
   }
 
-  /** Reports whether the engine has called a hook. */
+  /** Whether the engine has called a hook. */
   get called(): boolean {
     return this.#called;
   }
 
-  /** Sends the Attach message, which is the first one on a stream that the hook opens. */
+  /** Sends the Attach message. It must be the first message on a stream that the hook opens. */
   attach(value: Parameters<HookSession["attach"]>[0]): void {
     this.#protocol.attach(value);
     this.#flush();
   }
 
-  /** Handles a message of the engine. An invalid message ends the stream. */
+  /** Handles a message from the engine. If it is invalid, the stream ends. */
   receive(data: Uint8Array): void {
     if (this.#over) {
       return;
@@ -88,7 +90,7 @@ export class HookStream {
     this.#flush();
   }
 
-  /** Requests syncs, and resolves to the number of parents that Hookloop will sync. */
+  /** Asks Hookloop for syncs. Resolves to how many parents will be synced. */
   trigger(trigger: Trigger): Promise<number> {
     if (this.#over || !this.#session) {
       return Promise.reject(new Error("trigger: no stream is open"));
@@ -99,7 +101,7 @@ export class HookStream {
     return done;
   }
 
-  /** Asks the engine for no more calls. The stream ends when all calls are answered. */
+  /** Asks the engine for no more calls. The stream ends when the running calls are answered. */
   drain(): void {
     if (!this.#session) {
       this.#finish();
@@ -111,8 +113,8 @@ export class HookStream {
   }
 
   /**
-   * Must be called when the engine sends no more messages. The stream ends when all calls are
-   * answered.
+   * Must be called when the engine sends no more messages. The stream ends when the running calls
+   * are answered.
    */
   closing(): void {
     this.#draining = true;
@@ -120,8 +122,8 @@ export class HookStream {
   }
 
   /**
-   * Must be called when the stream has ended. It cancels all calls, and releases the session's
-   * state for the next stream.
+   * Must be called when the stream has ended. It cancels all calls, and lets the next stream use
+   * the session's state.
    */
   closed(): void {
     if (this.#over) {
@@ -164,7 +166,7 @@ export class HookStream {
     }
   }
 
-  /** Runs the function of a call, and sends its response or its error. */
+  /** Calls the function, and sends its response or its error. */
   async #run(call: HookCall): Promise<void> {
     const { id, method, request, trace } = call;
     let fn;
@@ -186,7 +188,7 @@ export class HookStream {
     const running = new AbortController();
     this.#running.set(id, running);
     const timer = this.#startTimeout(call);
-    // The function may never return, so the timer must end with the call.
+    // The function may never return, so the call must end the timer.
     running.signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
     const limiter = limiterOf(this.#session!.state);
     if (await limiter.acquire(running.signal)) {
@@ -219,7 +221,7 @@ export class HookStream {
     return setTimeout(cancel, Math.min(timeout, MAX_TIMER));
   }
 
-  /** Fails a call immediately. It aborts the function, and drops a later response. */
+  /** Fails a call at once. It aborts the function, whose response will be dropped. */
   #cancel({ id, method, request }: HookCall, failure: Failure): void {
     const running = this.#running.get(id);
     if (running && !running.signal.aborted) {
@@ -248,8 +250,8 @@ export class HookStream {
 }
 
 /**
- * Returns the status code of a stream that ends with an error. A version mismatch is UNIMPLEMENTED,
- * so that the engine falls back to unary calls.
+ * Returns the status code for a stream that ends with an error. After a version mismatch it is
+ * UNIMPLEMENTED, so that the engine falls back to unary calls.
  */
 function codeOf(error: unknown): Code {
   if (error instanceof VersionMismatch) {

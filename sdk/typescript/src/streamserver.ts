@@ -6,9 +6,7 @@ import { SessionStates } from "./session/state.js";
 import { HookStream } from "./stream.js";
 import type { Trigger } from "./trigger.js";
 
-/**
- * gRPC's codec of stream messages: they stay bytes, because the session encodes and decodes them.
- */
+/** Passes stream messages through gRPC as bytes, because the session encodes and decodes them. */
 export const BYTES = {
   requestStream: true,
   responseStream: true,
@@ -22,7 +20,7 @@ function asBuffer(data: Uint8Array): Buffer {
   return Buffer.from(data.buffer, data.byteOffset, data.byteLength);
 }
 
-/** The open streams of a server. */
+/** Keeps a server's open streams. */
 export class StreamServer {
   readonly definition: ServiceDefinition = { connect: { ...BYTES, path: `/${HookStreamService.typeName}/Connect` } };
   readonly #catalog: Catalog;
@@ -35,19 +33,19 @@ export class StreamServer {
     this.#build = build;
   }
 
-  /** Returns the methods of the service. */
+  /** Returns the service's methods. */
   implementation(): UntypedServiceImplementation {
     return { connect: (call: ServerDuplexStream<Buffer, Uint8Array>) => this.#connect(call) };
   }
 
-  /** Asks all engines for no more calls. Each stream ends when its calls are answered. */
+  /** Asks all engines for no more calls. Each stream ends when its running calls are answered. */
   drain(): void {
     this.#open.forEach((stream) => stream.drain());
   }
 
   /**
-   * Requests syncs on all open streams, and resolves to the number of parents that Hookloop will
-   * sync. Each stream serves one controller, so it rejects only if all streams refuse.
+   * Asks Hookloop for syncs, over every open stream. Resolves to how many parents will be synced.
+   * Each stream belongs to one controller, so it rejects only if all streams refuse.
    */
   async trigger(trigger: Trigger): Promise<number> {
     const open = [...this.#open].filter(({ session }) => session !== undefined);

@@ -1,5 +1,5 @@
 /**
- * Continues the engine's traces (W3C traceparent) if the program has @opentelemetry/api.
+ * Continues the engine's traces (W3C traceparent) if @opentelemetry/api is installed.
  *
  * The program configures exporters and the propagator, for example with NodeSDK of
  * @opentelemetry/sdk-node.
@@ -17,7 +17,7 @@ async function load(): Promise<typeof import("@opentelemetry/api") | undefined> 
   }
 }
 
-/** Runs a call in a span. The carrier has the trace context of the parent span. */
+/** Runs a call in a span. The carrier contains the trace context of the parent span. */
 export async function traced<T>(name: string, carrier: object, run: () => Promise<T>): Promise<T> {
   if (!api) {
     return run();
