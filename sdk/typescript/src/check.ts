@@ -1,15 +1,14 @@
 /**
- * Checks of values that a hook's function returns. Each error has the item, its value and the
- * expectation.
+ * Checks what a hook's function returns. An error names the item, its value, and what was expected.
  */
 import { InvalidResponse } from "./errors.js";
 
-/** The members of a plain object. */
+/** Members of a plain object. */
 export type Members = Record<string, unknown>;
 
 /**
- * Returns the object itself. Throws on a field that is not allowed: a misspelt one would delete
- * objects.
+ * Returns the object if it has allowed fields only. A misspelt field must not pass, because
+ * Hookloop could then delete objects.
  */
 export function fields(value: unknown, item: string, allowed: readonly string[]): Members {
   const members = object(value, item);
@@ -67,7 +66,7 @@ export function boolean(value: unknown, item: string): boolean {
   return value;
 }
 
-/** Returns the entry of a table under a key that must be in it. */
+/** Looks up a key that must be in a table. */
 export function choice<T>(value: unknown, item: string, choices: ReadonlyMap<string, T>): T {
   const chosen = typeof value === "string" ? choices.get(value) : undefined;
   if (chosen === undefined) {
@@ -82,9 +81,7 @@ export function texts(value: unknown, item: string): string[] {
   return list(value, item).map((member, index) => text(member, `${item}[${index}]`));
 }
 
-/**
- * Returns a value for an error message: its type, and the value itself if it cannot hold a secret.
- */
+/** Describes a value for a message: by its type, and by the value if it cannot contain a secret. */
 export function describe(value: unknown): string {
   if (value === "") {
     return '""';

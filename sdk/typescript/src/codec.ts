@@ -1,6 +1,6 @@
 /**
- * Translates between the contract's messages and the requests and responses of a hook's functions.
- * It knows neither servers nor streams.
+ * Converts messages into requests for a hook's functions, and their responses into messages. It
+ * knows neither servers nor streams.
  */
 import { create, type DescMethod, type DescService, type Message } from "@bufbuild/protobuf";
 import { fields, type Members } from "./check.js";
@@ -22,16 +22,16 @@ import {
 } from "./response.js";
 import { encodeRules } from "./rules.js";
 
-/** The fields of all responses but those to customize. */
+/** Fields of all responses except those to customize. */
 const COMMON_FIELDS = ["resyncAfterSeconds", "events", "results", "requirements"];
 
-/** The names in which the services differ. */
+/** Describes how the services differ. */
 export interface Shape {
   readonly service: DescService;
   readonly parent: "parent" | "object";
   readonly children: "children" | "attachments" | "outputs";
   readonly patches: readonly ("labels" | "annotations")[];
-  /** The fields of responses to sync, finalize and map, without children and patches. */
+  /** Fields of responses to sync, finalize and map, without children and patches. */
   readonly fields: readonly string[];
   /** The slot of the first group of children. */
   readonly firstSlot: number;
@@ -39,7 +39,7 @@ export interface Shape {
 
 const SYNC_FIELDS = ["status", "conditions", "finalized", ...COMMON_FIELDS];
 
-/** The shapes by the value of Hook.shape. */
+/** Shapes by the value of Hook.shape. */
 export const SHAPES: Readonly<Record<Hook["shape"], Shape>> = {
   composite: {
     service: CompositeHookService, parent: "parent", children: "children", patches: [],
@@ -55,7 +55,7 @@ export const SHAPES: Readonly<Record<Hook["shape"], Shape>> = {
   },
 };
 
-/** A request message of any service. */
+/** A request message for any service. */
 export type Request = Message & {
   meta?: RequestMeta;
   controller?: ObservedObject;
@@ -69,7 +69,7 @@ export type Request = Message & {
   related?: RelatedGroup[];
 };
 
-/** A response message of any service, with the fields that a stream sends as changes. */
+/** A response message from any service, including fields that a stream sends as changes. */
 export type Response = Message & {
   children?: DesiredObject[]; attachments?: DesiredObject[]; outputs?: DesiredObject[];
   details?: ResponseDetails; relatedResources?: RelatedResourceRule[];
@@ -80,30 +80,30 @@ export interface Method {
   readonly shape: Shape;
   readonly operation: Operation;
   readonly desc: DescMethod;
-  /** The path in gRPC: "/hookloop.composite.v1.CompositeHookService/Sync". */
+  /** Its path in gRPC: "/hookloop.composite.v1.CompositeHookService/Sync". */
   readonly path: string;
 }
 
-/** Returns the methods of a service. */
+/** Returns a service's methods. */
 export function methodsOf(shape: Shape): Method[] {
   return shape.service.methods.map((desc) => ({
     shape, operation: desc.localName as Operation, desc, path: pathOf(desc),
   }));
 }
 
-/** Returns the path of a method in gRPC. */
+/** Returns a method's path in gRPC. */
 export function pathOf(method: DescMethod): string {
   return `/${method.parent.typeName}/${method.name}`;
 }
 
-/** Returns kind, namespace and name of a request's parent, for the log. */
+/** Returns the parent's kind, namespace and name for the log. */
 export function parentOf({ shape }: Method, request: Request): string {
   const { kind = "", namespace = "", name = "" } = request[shape.parent] ?? {};
   return `${kind} ${namespace ? `${namespace}/` : ""}${name}`;
 }
 
 /**
- * Calls a hook's function with a request. Rejects with the function's error, or with
+ * Calls a hook's function for a request. Rejects with the function's error, or with
  * InvalidResponse.
  */
 export async function callHook(
@@ -118,12 +118,12 @@ export async function callHook(
   return features.length === 0 ? response : Object.assign(response, { meta: create(ResponseMetaSchema, { features }) });
 }
 
-/** Reports whether the requests of a method have an input. */
+/** Returns whether requests to a method contain an input. */
 export function hasInput(shape: Shape, operation: Operation): boolean {
   return shape === SHAPES.map && (operation === "map" || operation === "finalize");
 }
 
-/** Returns the request that a hook's function gets. */
+/** Returns a request in the form that a hook's function receives. */
 export function decodeRequest(shape: Shape, operation: Operation, message: Request): object {
   const controller = decodeObject(message.controller, "controller");
   const parent = decodeObject(message[shape.parent], shape.parent);
@@ -142,14 +142,12 @@ export function decodeRequest(shape: Shape, operation: Operation, message: Reque
   };
 }
 
-/** Returns the input; null in a request to finalize an input that is gone. */
+/** Returns the input. It is null in a request to finalize an input that is gone. */
 function decodeInput(operation: Operation, { input }: Request): object | null {
   return operation === "finalize" && !input ? null : decodeObject(input, "input");
 }
 
-/**
- * Returns the message of a function's return value. Throws InvalidResponse if it is not a response.
- */
+/** Encodes what a function returned. Throws InvalidResponse if it is not a response. */
 export function encodeResponse(shape: Shape, operation: Operation, method: DescMethod, value: unknown): Response {
   if (value === undefined || value === null) {
     const expected = "expected an object; a response without children deletes them";
@@ -189,7 +187,7 @@ function encodeDetails(response: Members): object {
   };
 }
 
-/** Returns the method of a service for an operation. */
+/** Returns a service's method for an operation. */
 export function methodOf(shape: Shape, operation: Operation): DescMethod {
   const method = shape.service.methods.find(({ localName }) => localName === operation);
   if (!method) {

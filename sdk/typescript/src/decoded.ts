@@ -1,25 +1,26 @@
-/** Decoded objects, so that an object that several requests share is parsed once. */
+/** Caches parsed objects, so that an object in several requests is parsed once. */
 import { type CacheMeter, objectCache } from "./cachestats.js";
 import type { ObservedObject } from "./gen/hookloop/hook/v1/observed_pb.js";
 
-/** The approximate memory of a parsed object, as a multiple of its JSON. */
+/** How much memory a parsed object takes, as a multiple of its JSON. This is an estimate. */
 const FACTOR = 4;
 
-/** The default limit of the parsed objects of a process, in bytes of approximate memory. */
+/** Limits the memory for parsed objects in a process, in bytes. */
 export const DECODED_BYTES = 256 << 20;
 
 /**
- * Values by message, of at most a number of bytes. A value is dropped with its message, or after a
- * while without use: once the newer half is full, it becomes the older half, and the older one is
- * dropped. A dropped value is made again. So values that are used in turns are made once if half of
- * the limit has room for all of them. A value that is larger than that is made each time.
+ * Caches values by message, up to a limit in bytes. A value is dropped with its message, or when it
+ * was not used for a while: values are added to a newer half; when that is full, it becomes the
+ * older half, and the previous older half is dropped. A dropped value is simply made again. Values
+ * that are used in turns are made once as long as they fit into half of the limit; a single value
+ * that is larger is made each time.
  */
 export class Decoded<T extends object> {
   readonly #limit: number;
   #newer = new WeakMap<ObservedObject, T>();
   #older = new WeakMap<ObservedObject, T>();
   readonly #meter: CacheMeter;
-  /** The bytes and the number of values that were added to the newer half, and to the older one. */
+  /** Bytes and number of the values that were added to the newer half, and to the older one. */
   #bytes = 0;
   #entries = 0;
   #before = { bytes: 0, entries: 0 };
@@ -29,7 +30,7 @@ export class Decoded<T extends object> {
     this.#meter = meter;
   }
 
-  /** Returns the value of a message, which make makes if necessary. */
+  /** Returns the value for a message, and calls make if it is not cached. */
   get(message: ObservedObject, make: (message: ObservedObject) => T): T {
     const known = this.#newer.get(message);
     const older = known ?? this.#older.get(message);
@@ -52,7 +53,7 @@ export class Decoded<T extends object> {
     return value;
   }
 
-  /** Makes the newer half the older one. */
+  /** Turns the newer half into the older half. */
   #age(): void {
     this.#meter.add(-this.#before.bytes, -this.#before.entries);
     this.#before = { bytes: this.#bytes, entries: this.#entries };

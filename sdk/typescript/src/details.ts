@@ -1,4 +1,4 @@
-/** Encodes the details of a response: conditions, events and results. */
+/** Encodes conditions, events and results. */
 import { create } from "@bufbuild/protobuf";
 import { choice, fields, list, nonEmpty, text, type Members } from "./check.js";
 import { InvalidResponse } from "./errors.js";
@@ -16,7 +16,7 @@ const EVENT_TYPES: ReadonlyMap<string, EventType> = new Map([
 const SEVERITIES: ReadonlyMap<string, Severity> = new Map([
   ["Info", Severity.INFO], ["Warning", Severity.WARNING], ["Fatal", Severity.FATAL],
 ]);
-/** The API server's pattern for the reason of a condition. */
+/** What the API server allows as a condition's reason. */
 const REASON = /^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$/;
 
 /** Encodes conditions. Throws if two have the same type. */

@@ -1,7 +1,7 @@
 /**
- * The features of a response that an older engine may not honour (hookloop.hook.v1.RequestMeta). A
- * hook does not send a response with a feature that the engine does not honour: the engine would
- * drop that part of it, and write the rest.
+ * Names the features of a response that an older engine may not know
+ * (hookloop.hook.v1.RequestMeta). A hook does not send a response with a feature that the engine
+ * does not honour, because that engine would carry out only a part of the response.
  */
 import { Reject } from "./errors.js";
 import type { DesiredObject } from "./gen/hookloop/hook/v1/desired_pb.js";
@@ -9,7 +9,7 @@ import type { RequestMeta } from "./gen/hookloop/hook/v1/meta_pb.js";
 import type { RelatedResourceRule } from "./gen/hookloop/hook/v1/related_pb.js";
 import type { ResponseDetails } from "./gen/hookloop/hook/v1/response_pb.js";
 
-/** The parts of a response that have features. rules are those of a response to customize. */
+/** Parts of a response that use features. rules come from a response to customize. */
 export interface Parts {
   readonly desired?: readonly DesiredObject[];
   readonly details?: ResponseDetails;
@@ -32,8 +32,8 @@ export function used({ desired = [], details, rules = [] }: Parts): string[] {
 }
 
 /**
- * Throws Reject for a feature that the engine does not honour. An engine that sends no meta rejects
- * such a response itself.
+ * Throws Reject if a response uses a feature that the engine does not honour. An engine that sends
+ * no meta rejects such a response itself.
  */
 export function check(features: readonly string[], meta: RequestMeta | undefined): void {
   const missing = meta && features.find((feature) => !meta.features.includes(feature));

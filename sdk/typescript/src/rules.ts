@@ -1,4 +1,4 @@
-/** Encodes rules, which select related objects. */
+/** Encodes rules that select related objects. */
 import { create } from "@bufbuild/protobuf";
 import { choice, describe, fields, list, nonEmpty, object, text, texts } from "./check.js";
 import { InvalidResponse } from "./errors.js";
@@ -17,7 +17,7 @@ const OPERATORS: ReadonlyMap<string, Operator> = new Map([
 const OPERATOR_NAMES = new Map(
   [...OPERATORS].map(([name, operator]) => [operator, name as hooks.Requirement["operator"]]));
 
-/** Encodes the rules of a field. An error names the invalid rule. */
+/** Encodes the rules in a field. An error names the invalid rule. */
 export function encodeRules(rules: unknown, field: string): RelatedResourceRule[] {
   return list(rules, field).map((member, index) => {
     const item = `${field}[${index}]`;

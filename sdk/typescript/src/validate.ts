@@ -1,10 +1,9 @@
 /**
- * Applies the engine's rules for responses that depend only on the parent and the declared kinds,
- * for "@hookloop/hook/testing".
+ * Checks responses by the engine's rules, as far as these depend on nothing but the parent and the
+ * declared kinds. "@hookloop/hook/testing" uses it.
  *
- * sdk/testdata/answers.json lists the rules. It is also a test of the engine and of the other SDKs.
- * The input is a response message. Functions are pure; an error is an InvalidResponse with the
- * item.
+ * sdk/testdata/answers.json lists the rules; the tests of the engine and of the other SDKs read it
+ * too. An error is an InvalidResponse that names the item.
  */
 import { createHash } from "node:crypto";
 import type { Message } from "@bufbuild/protobuf";
@@ -20,25 +19,26 @@ import { parse } from "./json.js";
 /** Marks a declared kind as cluster-scoped: "Namespace.v1:Cluster". */
 const CLUSTER = ":Cluster";
 /**
- * The annotations that name the controller of an attachment or output, and the input of an output.
- * Outputs carry a hash of their input's key as a label of the same name.
+ * The engine marks objects with these annotations: they name the controller of an attachment or
+ * output, and an output's input. An output also carries a label of this name with a hash of the
+ * input's key.
  */
 const DECORATOR_ANNOTATION = "metacontroller.k8s.io/decorator-controller";
 const MAP_ANNOTATION = "metacontroller.k8s.io/map-controller";
 const MAP_KEY = "metacontroller.k8s.io/map-key";
-/** The owners that these annotations name, and the lists of desired objects that may have them. */
+/** Whom each annotation names, and which lists of desired objects may have it. */
 const MARKS = [
   { key: DECORATOR_ANNOTATION, owner: "decorator", field: "attachments" },
   { key: MAP_ANNOTATION, owner: "map controller", field: "outputs" },
   { key: MAP_KEY, owner: "input of a map controller", field: "outputs" },
 ] as const;
-/** The name of the controller in the requests of "@hookloop/hook/testing". */
+/** The controller's name in requests that "@hookloop/hook/testing" makes. */
 export const CONTROLLER_NAME = "test";
-/** The limit of the names in a message. */
+/** How many names a message lists at most. */
 const MAX_NAMED = 10;
 const LAST_APPLIED = "metacontroller.k8s.io/last-applied-configuration";
 const ENGINE_CONDITIONS = ["Synced", "Updated", "DependenciesMet", "ChangesHeldBack", "ChildWarnings"];
-/** The limit of conditions, of events and of results. */
+/** How many conditions, events and results there may be, each of them. */
 const MAX_DETAILS = 32;
 const MAX_REQUIREMENTS = 100;
 
@@ -49,7 +49,7 @@ const NAME = /^([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$/;
 const NAME_RULE = "at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends";
 const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
-/** Declared kinds. The value reports whether the kind is declared as cluster-scoped. */
+/** Declared kinds. The value is true if the kind is cluster-scoped. */
 export type Kinds = ReadonlyMap<string, boolean>;
 
 /** Parses kinds such as "Pod.v1" and "Namespace.v1:Cluster". */
@@ -64,19 +64,19 @@ export function declaredKinds(keys: readonly string[]): Map<string, boolean> {
   }));
 }
 
-/** The parent and the controller of a response. */
+/** What the rules need to know about a response. */
 export interface Scope {
   readonly field: "children" | "attachments" | "outputs";
   /** The parent's namespace. */
   readonly namespace: string;
   readonly declared: Kinds;
-  /** The key of a map hook's request. */
+  /** The key in a map hook's request. */
   readonly mapKey: string;
-  /** The outputs that a tombstone may keep, as nameOf names them; undefined for other responses. */
+  /** Outputs that a tombstone may keep, as nameOf names them; undefined for other responses. */
   readonly kept?: readonly string[] | undefined;
 }
 
-/** The checked fields of a response message of any service. */
+/** Fields of a response message that are checked. */
 export type Checked = Message & {
   children?: DesiredObject[];
   attachments?: DesiredObject[];
@@ -87,7 +87,7 @@ export type Checked = Message & {
 };
 
 /**
- * Throws if the engine would reject a response. If a result is fatal, the engine checks only the
+ * Throws if the engine would reject a response. If a result is fatal, the engine reads only the
  * requirements.
  */
 export function validate(scope: Scope, response: Checked): void {
@@ -122,7 +122,7 @@ interface Body {
   metadata: { name: string; namespace?: unknown; labels?: unknown; annotations?: unknown; finalizers?: unknown };
 }
 
-/** Returns the name of an object in the engine's messages. It is unique for an object. */
+/** Returns an object's name as in the engine's messages. Two objects never have the same name. */
 export function nameOf(kind: string, namespace: string, name: string): string {
   return `${kind} ${quoted(namespace ? `${namespace}/${name}` : name)}`;
 }
@@ -142,7 +142,7 @@ function refOf(scope: Scope, { apiVersion, kind: name, metadata }: Body, place: 
   return nameOf(kind, completed, metadata.name);
 }
 
-/** Checks that an object does not look like that of another controller or input. */
+/** Checks that an object does not look as if another controller or input owned it. */
 function checkMarks(scope: Scope, metadata: Body["metadata"], item: string): void {
   const { annotations, labels } = metadata as { annotations?: Record<string, string>; labels?: Record<string, string> };
   for (const { key, owner, field } of MARKS) {
@@ -168,7 +168,7 @@ function checkMarks(scope: Scope, metadata: Body["metadata"], item: string): voi
   }
 }
 
-/** Checks that the outputs to keep exist. */
+/** Checks that outputs to keep are in the request. */
 function checkKept({ field, kept }: Scope, refs: readonly string[]): void {
   const index = kept ? refs.findIndex((ref) => !kept.includes(ref)) : -1;
   if (!kept || index < 0) {
@@ -208,8 +208,8 @@ function isText(value: unknown): boolean {
 }
 
 /**
- * Checks name and namespace, and returns the namespace. The default is the parent's. A kind counts
- * as namespaced unless it is declared as cluster-scoped.
+ * Checks name and namespace, and returns the namespace. A missing one defaults to the parent's.
+ * Kinds are namespaced unless they are declared as cluster-scoped.
  */
 function namespaceOf(scope: Scope, kind: string, name: string, namespace: string, item: string): string {
   for (const [field, value] of Object.entries({ name, namespace })) {
@@ -241,7 +241,7 @@ function namespaceOf(scope: Scope, kind: string, name: string, namespace: string
   return namespace || scope.namespace;
 }
 
-/** Checks that dependencies are other desired objects, and have no circle. */
+/** Checks that objects depend only on other desired objects, and that there is no cycle. */
 function checkDependencies(
   { field, namespace, declared }: Scope, refs: readonly string[], desired: readonly DesiredObject[],
 ): void {
@@ -267,8 +267,8 @@ function checkDependencies(
 }
 
 /**
- * Returns the first object that leads to a circle, and the circle with its first object repeated at
- * the end; an empty list if there is no circle.
+ * Returns the first object that leads to a cycle, and the cycle with its first object repeated at
+ * the end. The list is empty if there is no cycle.
  */
 function findCircle(edges: ReadonlyMap<string, readonly string[]>): string[] {
   let left = new Set(edges.keys());
@@ -324,7 +324,7 @@ function reasonProblem(reason: string): string {
   return REASON.test(reason) ? "" : `reason is ${quoted(reason)}; expected one word in camel case such as AllUp`;
 }
 
-/** Checks rules without the API server's list of resources. */
+/** Checks what can be checked without asking the API server for its resources. */
 function checkRequirements(rules: readonly RelatedResourceRule[]): void {
   if (rules.length > MAX_REQUIREMENTS) {
     throw new InvalidResponse(`requirements are ${rules.length}, expected at most ${MAX_REQUIREMENTS}`);
@@ -381,8 +381,8 @@ function selectorProblem(selector?: LabelSelector): string {
 }
 
 /**
- * Returns the problem of a label's or annotation's key, or of a condition's type; empty if it is
- * valid.
+ * Returns what is wrong with the key of a label or annotation, or with a condition's type, or an
+ * empty string.
  */
 function keyProblem(key: string): string {
   const slash = key.lastIndexOf("/");

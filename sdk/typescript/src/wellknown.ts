@@ -1,13 +1,13 @@
 /**
- * The messages of google.rpc and grpc.health.v1 that a hook needs. They are small, and no
- * dependency of the SDK has them.
+ * Defines the messages of google.rpc and grpc.health.v1 that a hook needs. They are small, and none
+ * of the SDK's dependencies contains them.
  */
 import { toBinary, create } from "@bufbuild/protobuf";
 import { DurationSchema } from "@bufbuild/protobuf/wkt";
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { duration } from "./response.js";
 
-/** A detail of a status, as in google.protobuf.Any. */
+/** A detail in a status, as in google.protobuf.Any. */
 export interface Detail {
   type: string;
   value: Uint8Array;
@@ -26,18 +26,18 @@ function message(fields: readonly [number, string | Uint8Array][]): Uint8Array {
   return writer.finish();
 }
 
-/** Returns a google.rpc.ErrorInfo. */
+/** Encodes a google.rpc.ErrorInfo. */
 export function errorInfo(reason: string, domain: string): Detail {
   return { type: "google.rpc.ErrorInfo", value: message([[1, reason], [2, domain]]) };
 }
 
-/** Returns a google.rpc.RetryInfo. */
+/** Encodes a google.rpc.RetryInfo. */
 export function retryInfo(seconds: number): Detail {
   const delay = toBinary(DurationSchema, create(DurationSchema, duration(seconds)));
   return { type: "google.rpc.RetryInfo", value: message([[1, delay]]) };
 }
 
-/** Returns the type URL of a detail. */
+/** Returns a detail's type URL. */
 export function typeUrl({ type }: Detail): string {
   return `type.googleapis.com/${type}`;
 }
@@ -48,7 +48,7 @@ export function status(code: number, text: string, detail: Detail): Uint8Array {
   return new BinaryWriter().tag(1, WireType.Varint).int32(code).raw(message([[2, text], [3, any]])).finish();
 }
 
-/** Returns the service of a grpc.health.v1.HealthCheckRequest. */
+/** Returns which service a grpc.health.v1.HealthCheckRequest asks for. */
 export function healthService(data: Uint8Array): string {
   const reader = new BinaryReader(data);
   let service = "";
