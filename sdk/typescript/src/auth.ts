@@ -1,4 +1,4 @@
-/** Authentication of callers: by the name in a client certificate, or by a token. */
+/** Authenticates callers by a name in a client certificate, or by a token. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { isIP } from "node:net";
@@ -7,16 +7,13 @@ import {
   ServerInterceptingCall, status as Code, type Metadata, type ServerInterceptor, type ServerListener,
 } from "@grpc/grpc-js";
 
-/**
- * The credentials that callers need. The TLS handshake has already checked the certificate's
- * authority.
- */
+/** What callers must present. The TLS handshake has already checked who signed the certificate. */
 export interface CallerOptions {
   clientName?: string | undefined;
   tokenFile?: string | undefined;
 }
 
-/** The status of a call without valid credentials. */
+/** The status for a call without valid credentials. */
 interface Refusal {
   readonly code: Code;
   readonly details: string;
@@ -25,8 +22,8 @@ interface Refusal {
 const HEALTH = "/grpc.health.v1.Health/";
 
 /**
- * Returns interceptors that reject a call without credentials before the server reads its body.
- * The health service needs none, because probes have no credentials.
+ * Returns interceptors that reject a call without valid credentials before the server reads its
+ * body. Health checks are always accepted, because probes send no credentials.
  */
 export function callerInterceptors({ clientName, tokenFile }: CallerOptions): ServerInterceptor[] {
   if (!clientName && !tokenFile) {
@@ -59,8 +56,8 @@ function wrongName(expected: string | undefined, certificate: PeerCertificate | 
 const KINDS = new Set(["DNS", "URI", "email", "IP Address"]);
 
 /**
- * Returns the subject's common name and the alternative names of a certificate. Node.js quotes
- * alternative names that have special characters.
+ * Returns the common name and the alternative names in a certificate. Node.js quotes alternative
+ * names that contain special characters.
  */
 function namesOf({ subject, subjectaltname }: PeerCertificate): string[] {
   const common: unknown = subject?.CN;
@@ -76,8 +73,8 @@ function namesOf({ subject, subjectaltname }: PeerCertificate): string[] {
 }
 
 /**
- * The valid tokens, one per line of a file. The file is reloaded if it changes. While it cannot be
- * read, no token is valid.
+ * Checks tokens against a file that lists one token on each line. The file is read again when it
+ * changes. While it cannot be read, no token is accepted.
  */
 class Tokens {
   readonly #file: string;
@@ -109,7 +106,7 @@ class Tokens {
     return valid ? undefined : { code: Code.UNAUTHENTICATED, details };
   }
 
-  /** Reloads the file if it has changed, and reports whether its tokens are known. */
+  /** Reads the file again if it has changed. Returns whether its tokens are known. */
   #current(): boolean {
     try {
       const now = this.#stamp();
@@ -146,7 +143,7 @@ function sha256(token: string): Buffer {
   return createHash("sha256").update(token).digest();
 }
 
-/** Logs a warning if a server without authentication listens on another address than loopback. */
+/** Logs a warning if a server without authentication listens on an address that is not loopback. */
 export function warnIfUnauthenticated(address: string): void {
   const host = address.slice(0, address.lastIndexOf(":")).replace(/^\[(.*)\]$/, "$1");
   const loopback = host === "localhost" || host === "::1" || isIP(host) === 4 && host.startsWith("127.");

@@ -1,15 +1,18 @@
-/** The build ID of a program. If it changes, the engine calls the hook for every parent again. */
+/**
+ * Identifies the build of a program. When it changes, Hookloop calls the hook again for all
+ * parents.
+ */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 const CODE = /\.([cm]?[jt]s|json)$/;
-/** The limit of files in the hash. */
+/** How many files to hash at most. */
 const MAX_FILES = 1000;
 
 /**
- * Returns a hash of the code files in the folder of the program's main file and below it. Returns
- * an empty string if they cannot be read.
+ * Hashes the code files in and below the folder of the program's main file. Returns an empty string
+ * if they cannot be read.
  */
 export function programHash(main = process.argv[1]): string {
   if (!main) {
@@ -27,7 +30,7 @@ export function programHash(main = process.argv[1]): string {
   return hash.digest("hex").slice(0, 16);
 }
 
-/** Returns code files in the order of their names, without packages and hidden folders. */
+/** Returns code files sorted by name, without packages and hidden folders. */
 function filesBelow(folder: string, limit: number): string[] {
   const files: string[] = [];
   const entries = readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));

@@ -1,4 +1,4 @@
-/** The hooks of one server, by kind and name. */
+/** Holds a server's hooks by kind and name. */
 import { methodsOf, SHAPES, type Method, type Request, type Shape } from "./codec.js";
 import { NotFound } from "./errors.js";
 import type { AnyFunction, Hook } from "./hooks.js";
@@ -6,12 +6,12 @@ import type { AnyFunction, Hook } from "./hooks.js";
 /** The name of a hook, as in the CRDs. */
 const NAME = /^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/;
 
-/** Finds the hook that a request is for. */
+/** Finds the hook that a request names. */
 export class Catalog {
-  /** The hooks of each kind by name. The name "" is that of the hook without a name. */
+  /** Hooks of each kind by name. The name is "" for the hook without a name. */
   readonly #kinds = new Map<Hook["shape"], Map<string, Hook>>();
 
-  /** Throws without a hook, and if two hooks of one kind have the same name. */
+  /** Throws if there is no hook, or if two hooks of one kind have the same name. */
   constructor(hooks: readonly Hook[]) {
     if (hooks.length === 0) {
       throw new TypeError("got no hook, expected one from composite, decorator or mapper");
@@ -37,7 +37,7 @@ export class Catalog {
     return [...this.#kinds.keys()].map((shape) => SHAPES[shape]);
   }
 
-  /** The paths of the methods for which at least one hook has a function, sorted. */
+  /** Paths of the methods for which at least one hook has a function, sorted. */
   get methods(): string[] {
     const paths = [...this.#kinds].flatMap(([shape, named]) => methodsOf(SHAPES[shape])
       .filter(({ operation }) => [...named.values()].some(({ functions }) => functions[operation]))
@@ -46,8 +46,9 @@ export class Catalog {
   }
 
   /**
-   * Returns the function for a request, or undefined if its hook has none. A request without a name
-   * is for the hook without a name, or for the only one. Throws NotFound if there is no such hook.
+   * Returns the function for a request, or undefined if the hook does not have it. A request
+   * without a name is for the hook without a name, or for the only one. Throws NotFound if there is
+   * no such hook.
    */
   functionOf({ shape, operation }: Method, request: Request): AnyFunction | undefined {
     const [kind] = Object.entries(SHAPES).find(([, each]) => each === shape)! as [Hook["shape"], Shape];

@@ -1,4 +1,7 @@
-/** The standard health service (grpc.health.v1). It reports whether the server accepts calls. */
+/**
+ * Serves the standard health service (grpc.health.v1), which tells whether the server accepts
+ * calls.
+ */
 import {
   status as Code, type sendUnaryData, type ServerUnaryCall, type ServerWritableStream, type ServiceDefinition,
   type UntypedServiceImplementation,
@@ -23,7 +26,7 @@ interface Request {
   readonly service: string;
 }
 
-/** Reports SERVING for some services until shutdown. */
+/** Reports SERVING for these services until shutdown. */
 export class Health {
   readonly definition: ServiceDefinition = {
     check: { ...codec, path: "/grpc.health.v1.Health/Check", responseStream: false },
@@ -37,7 +40,7 @@ export class Health {
     this.#services = new Set(["", ...services]);
   }
 
-  /** Reports NOT_SERVING from now on. Open Watch calls get the change and end. */
+  /** Reports NOT_SERVING from now on. Open Watch calls are told and end. */
   shutdown(): void {
     this.#serving = false;
     for (const watch of this.#watches) {
@@ -47,7 +50,7 @@ export class Health {
     this.#watches.clear();
   }
 
-  /** Returns the methods of the service. */
+  /** Returns the service's methods. */
   implementation(): UntypedServiceImplementation {
     return {
       check: (call: ServerUnaryCall<Request, number>, callback: sendUnaryData<number>) => {
