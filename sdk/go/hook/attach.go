@@ -83,7 +83,7 @@ func Attach(ctx context.Context, o AttachOptions, hooks ...Hook) error {
 	defer a.streams.sessions.close()
 	a.run(ctx)
 	if !a.streams.running.wait(o.GracePeriod) {
-		o.Log.Warn("functions that do not end with their contexts are left behind")
+		o.Log.Warn("some functions are still running after the grace period; not waiting for them")
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (a *attachment) run(ctx context.Context) {
 		}
 		switch code := status.Code(err); {
 		case last.open(): // an expired token, for example, may have been replaced
-			a.Log.Warn("the stream to the gateway has ended", "gateway", a.Gateway.Address, "error", err)
+			a.Log.Warn("the stream to the gateway has ended; reconnecting", "gateway", a.Gateway.Address, "error", err)
 			refusals = 0
 		case slices.Contains(permanent, code):
 			a.Log.Error("the gateway refuses this hook", "gateway", a.Gateway.Address, "code", code.String(),
@@ -130,7 +130,7 @@ func (a *attachment) run(ctx context.Context) {
 				wait = intervals.refused
 			}
 		default:
-			a.Log.Warn("the gateway does not take this hook yet", "gateway", a.Gateway.Address, "error", err)
+			a.Log.Warn("cannot attach to the gateway; retrying", "gateway", a.Gateway.Address, "error", err)
 			refusals = 0
 		}
 		pause(ctx, wait/2+rand.N(wait)) //nolint:gosec // jitter needs no secret

@@ -72,7 +72,7 @@ func Serve(ctx context.Context, o ServeOptions, hooks ...Hook) error {
 	o.register(server, healthy, streams, all)
 	err = o.run(ctx, server, healthy, listener)
 	if !streams.running.wait(o.GracePeriod) {
-		o.Log.Warn("functions that do not end with their contexts are left behind")
+		o.Log.Warn("some functions are still running after the grace period; not waiting for them")
 	}
 	return err
 }

@@ -186,11 +186,11 @@ func (x *exchange) receive(ctx context.Context) {
 		var version *session.VersionError
 		switch {
 		case errors.As(err, &version): // the engine falls back to unary calls
-			x.log.Warn("no stream with this engine", "error", err)
+			x.log.Warn("cannot use a stream with this engine; waiting for unary calls", "error", err)
 			x.end(status.Error(codes.Unimplemented, err.Error()))
 			return
 		case err != nil:
-			x.log.Error("the engine breaks the protocol", "error", err)
+			x.log.Error("the engine violated the stream protocol; ending the stream", "error", err)
 			x.end(status.Error(codes.InvalidArgument, err.Error()))
 			return
 		}
