@@ -26,14 +26,14 @@ func Serve(t testing.TB, server Server) string {
 	return ServeOn(t, listener, server)
 }
 
-// ServeOn is Serve with an open listener, which it closes.
+// ServeOn does what Serve does with a listener that is already open, and closes it.
 func ServeOn(t testing.TB, listener net.Listener, server Server) string {
 	t.Helper()
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	t.Cleanup(func() {
 		server.Stop()
-		// ErrServerStopped is the error of a stop before the server begins.
+		// Serve returns ErrServerStopped if the server stops before it has started.
 		if err := <-served; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			t.Errorf("serve: %v", err)
 		}

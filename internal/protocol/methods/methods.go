@@ -32,14 +32,14 @@ type Method struct {
 
 	request, response protoreflect.MessageType
 	fields            fieldIndex
-	// desired is the index of the response's desired objects; noField if it has none.
+	// desired is the index of the field with the response's desired objects, or noField.
 	desired int
-	// desiredName is the name of that field in the contract.
+	// desiredName is how the contract calls this field.
 	desiredName string
 }
 
-// Fields points to the fields of one request. A field is nil if requests of the method do not have
-// it.
+// Fields holds pointers to the fields of one request. A pointer is nil if this method's requests lack
+// the field.
 type Fields struct {
 	Meta               **hookv1.RequestMeta
 	Controller, Parent **hookv1.ObservedObject
@@ -82,20 +82,20 @@ func (m *Method) Fields(request proto.Message) Fields {
 	}
 }
 
-// Outputs reports whether the children are the outputs of a map controller.
+// Outputs reports whether the children are a map controller's outputs.
 func (m *Method) Outputs() bool { return m.fields.outputs }
 
-// Desired points to the desired objects of a response, and returns the name of their field. It
-// returns nil if responses of the method do not have such a field. It panics if the response is not
-// of the method's type.
+// Desired returns a pointer to a response's desired objects, and the name of their field. The pointer
+// is nil if this method's responses have no such field. Desired panics if the response belongs to
+// another method.
 func (m *Method) Desired(response proto.Message) (objects *[]*hookv1.DesiredObject, field string) {
 	return at[[]*hookv1.DesiredObject](valueOf(response, m.response), m.desired), m.desiredName
 }
 
-// noField is the index of a field that a message does not have.
+// noField stands for a field that a message lacks.
 const noField = -1
 
-// fieldIndex are the places of a request's fields in its Go struct.
+// fieldIndex says where a request's fields are in its Go struct.
 type fieldIndex struct {
 	meta, controller, parent, input, mapKey, children, related int
 	outputs                                                    bool

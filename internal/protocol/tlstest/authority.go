@@ -18,7 +18,7 @@ import (
 
 // Authority issues certificates for tests.
 type Authority struct {
-	// PEM is the authority's own certificate.
+	// PEM is the authority's own certificate, for those who must trust it.
 	PEM []byte
 
 	t           testing.TB
@@ -57,7 +57,7 @@ func (a *Authority) newKey() *ecdsa.PrivateKey {
 	return key
 }
 
-// Issue makes a certificate for servers at 127.0.0.1 and for clients, with its key, as PEM.
+// Issue returns a certificate and its key as PEM. A server at 127.0.0.1 or a client can use it.
 func (a *Authority) Issue(name string) (certificate, key []byte) {
 	a.t.Helper()
 	a.serial++
@@ -82,8 +82,8 @@ func (a *Authority) Issue(name string) (certificate, key []byte) {
 		)
 }
 
-// Server is a server's side of TLS with a certificate of its own. With clients, it asks for a
-// certificate that they have issued.
+// Server returns a TLS configuration for a server, with a new certificate. If clients is not nil,
+// callers must present a certificate that this authority has issued.
 func (a *Authority) Server(clients *Authority) *tls.Config {
 	a.t.Helper()
 	pair, err := tls.X509KeyPair(a.Issue("server"))
