@@ -1,7 +1,7 @@
 """Types of Kubernetes objects, for type checkers. At run time every object is a plain dict.
 
-The names of the fields are those of the Kubernetes API (API reference, "Object Meta" and
-"Label Selector"). mypy and pyright report a key that does not exist and a value of a wrong type.
+Fields have the same names as in the Kubernetes API (see "Object Meta" and "Label Selector" in the
+API reference). mypy and pyright report keys that do not exist and values with a wrong type.
 """
 
 import enum

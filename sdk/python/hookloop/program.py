@@ -155,7 +155,7 @@ _ATTACH_FLAGS = {
 def _parse(args: Optional[Sequence[str]]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description="A hook of Hookloop controllers, served over gRPC.",
-        epilog="Each flag has a variable: HOOKLOOP_HOOK_TLS_CERT is that of --tls-cert.",
+        epilog="Each flag defaults to an environment variable: --tls-cert to HOOKLOOP_HOOK_TLS_CERT.",
     )
     for name, usage in _FLAGS.items():
         _flag(parser, name, usage)

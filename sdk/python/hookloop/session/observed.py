@@ -6,7 +6,7 @@ from typing import Any, Optional
 
 from hookloop.session.wire import EMPTY_DIGEST, hash_of, minus, plus
 
-Key = tuple[str, str]  # namespace and name; the order is that of their UTF-8
+Key = tuple[str, str]  # namespace and name, ordered by UTF-8 bytes
 
 
 @dataclass
