@@ -4,7 +4,7 @@
 //
 //	api, err := memapi.New(memapi.Options{CRDs: crds})
 //	defer api.Close()
-//	client, err := dynamic.NewForConfig(api.Config("my-controller"))
+//	client, err := dynamic.NewForConfig(api.Config())
 //
 // It does not listen on a port: requests arrive through the transport of Config.
 //
