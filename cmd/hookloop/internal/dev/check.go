@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// check finds, before anything is written, the faults that no sync could get over: controllers that
-// an engine in the cluster runs, too, parents of a resource that is declared nowhere, and missing
-// rights. It takes out the CRDs that the user may not apply, if the cluster serves their resources.
+// check looks, before anything is written, for faults that no sync could repair: a controller that
+// an engine in the cluster runs as well, parents of a resource that nobody declares, and missing
+// rights. It drops CRDs that the user may not apply if the cluster already serves their resources.
 func (s *session) check(ctx context.Context, d *declared) error {
 	if err := s.refuseRivals(ctx, d.controllers); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (s *session) checkRights(ctx context.Context, d *declared, known *catalog.C
 		strings.Join(missing, "; "), strings.Join(s.Files, " -f "))
 }
 
-// isMade reports whether a CRD is one that a session has made or will make.
+// isMade returns true if a session has made the CRD, or will make it.
 func (c *cluster) isMade(ctx context.Context, name string) (bool, error) {
 	crd, err := c.client.Resource(crdResource).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -76,8 +76,8 @@ func (c *cluster) isMade(ctx context.Context, name string) (bool, error) {
 	return err == nil && crd.GetLabels()[madeLabel] != "", err
 }
 
-// undeclared returns an error for each parent of a resource that neither the cluster nor the files
-// declare.
+// undeclared returns an error for each parent whose resource is declared neither in the cluster nor
+// in the files.
 func undeclared(controllers []*manifest.Controller, known *catalog.Catalog) error {
 	var faults []error
 	for _, c := range controllers {
@@ -98,8 +98,8 @@ func undeclared(controllers []*manifest.Controller, known *catalog.Catalog) erro
 	return errors.Join(faults...)
 }
 
-// checkCRDs takes out the CRDs that the user may not apply. It is an error if the cluster lacks the
-// resource of one of them.
+// checkCRDs drops the CRDs that the user may not apply. It returns an error if the cluster needs
+// one of them.
 func (s *session) checkCRDs(ctx context.Context, d *declared) error {
 	var faults []error
 	for i := len(d.crdFiles) - 1; i >= 0; i-- {
@@ -131,7 +131,7 @@ func (s *session) checkCRDs(ctx context.Context, d *declared) error {
 	return errors.Join(faults...)
 }
 
-// servesAll reports whether a cluster serves all served versions of a CRD.
+// servesAll returns true if a cluster serves every served version of a CRD.
 func servesAll(served *catalog.Catalog, crd *manifest.CRD) bool {
 	spec := crd.Definition.Spec
 	for _, v := range spec.Versions {
@@ -144,8 +144,8 @@ func servesAll(served *catalog.Catalog, crd *manifest.CRD) bool {
 	return true
 }
 
-// missing returns those rights that the user lacks. If the user may not ask, none is known to be
-// missing.
+// missing returns the rights that the user lacks. If the user may not ask for them, we assume that
+// all are there.
 func (s *session) missing(ctx context.Context, needed *rbac.Access) ([]string, error) {
 	missing, err := needed.Missing(ctx, s.cluster.config, types.NamespacedName{})
 	if apierrors.IsForbidden(err) {

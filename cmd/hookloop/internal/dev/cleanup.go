@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// cleanup removes, while the engine still runs, the CRDs that a session has made, with all their
-// objects, so that the finalize hooks are called. Then the controllers are taken from the engine,
-// which removes their finalizers from all other parents. An engine that still starts is awaited; if
-// it has ended, which its context reports, nothing is removed.
+// cleanup removes what the session has made, while the engine still runs. First it deletes the CRDs
+// with all their objects, so that finalize hooks are called. Then it takes the controllers from the
+// engine, which removes their finalizers from other parents. It waits for an engine that is still
+// starting. If the engine has ended, cleanup does nothing.
 func (s *session) cleanup(ctx, engine context.Context) error {
 	select {
 	case <-s.engineUp:
@@ -142,8 +142,8 @@ func resourceOf(crd *unstructured.Unstructured) schema.GroupVersionResource {
 	return r
 }
 
-// removeObjects deletes all objects of a resource, and waits until they are gone: a finalize hook
-// may need several syncs.
+// removeObjects deletes all objects of a resource and waits until they are gone. This can take
+// several syncs of a finalize hook.
 func (s *session) removeObjects(ctx context.Context, r schema.GroupVersionResource) error {
 	objects := s.cluster.client.Resource(r)
 	left := 0
@@ -171,7 +171,7 @@ func (s *session) removeObjects(ctx context.Context, r schema.GroupVersionResour
 }
 
 // removeMade deletes the objects that the engine has created and that still exist: children of
-// parents that stay, and those that the garbage collector has not reached yet.
+// parents that stay, and children that the garbage collector has not deleted yet.
 func (s *session) removeMade(ctx context.Context) error {
 	s.observer.mu.Lock()
 	defer s.observer.mu.Unlock()

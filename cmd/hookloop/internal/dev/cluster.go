@@ -22,12 +22,12 @@ import (
 
 const (
 	manifestGroup = "metacontroller.k8s.io"
-	// manager is the field manager of the CRDs, and madeLabel marks those that a session has made.
+	// manager is the field manager that applies CRDs. madeLabel marks those that a session has made.
 	manager   = "hookloop-dev"
 	madeLabel = "hookloop.dev/dev"
-	// answerTimeout bounds the first request to the cluster.
+	// answerTimeout limits the first request to the cluster.
 	answerTimeout = 10 * time.Second
-	// crdTimeout bounds the time until a CRD is served, or is gone.
+	// crdTimeout limits how long we wait until a CRD is served or gone.
 	crdTimeout   = time.Minute
 	pollInterval = 100 * time.Millisecond
 )
@@ -36,7 +36,7 @@ var crdResource = schema.GroupVersionResource{
 	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 }
 
-// cluster is the user's cluster.
+// cluster connects to the user's cluster.
 type cluster struct {
 	config  *rest.Config
 	context string
@@ -97,8 +97,8 @@ func (c *cluster) await(ctx context.Context) error {
 	return nil
 }
 
-// refuseRivals refuses a controller that an engine in the cluster runs, too: both would write the
-// same objects.
+// refuseRivals returns an error if an engine in the cluster runs one of the controllers: both would
+// write the same objects.
 func (s *session) refuseRivals(ctx context.Context, controllers []*unstructured.Unstructured) error {
 	for _, own := range controllers {
 		kind, _ := hook.DescriptorOf(own.GetKind())
@@ -120,7 +120,7 @@ func (s *session) refuseRivals(ctx context.Context, controllers []*unstructured.
 	return nil
 }
 
-// applyCRDs applies CRDs, and returns when they are served. It calls applied for each that it has
+// applyCRDs applies CRDs and returns when they are served. It calls applied for each one that was
 // created or changed.
 func (c *cluster) applyCRDs(
 	ctx context.Context, crds []*unstructured.Unstructured, applied func(name string, created bool),
@@ -184,7 +184,7 @@ func (c *cluster) awaitCRD(ctx context.Context, name string) error {
 	return err
 }
 
-// missingRight adds to a refusal what the user can do.
+// missingRight adds to an error what the user can do about it.
 func missingRight(err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err

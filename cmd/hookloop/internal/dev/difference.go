@@ -11,7 +11,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// change is one field that a write has changed. Before and After are formatted.
+// change describes a field that a write has changed. Before and After are formatted for people.
 type change struct {
 	Path   string `json:"path"`
 	Before string `json:"before"`
@@ -28,18 +28,19 @@ const (
 	maxCondition = 200
 )
 
-// serverFields are fields of metadata that the API server maintains.
+// serverFields lists the fields of metadata that the API server maintains.
 var serverFields = []string{
 	"resourceVersion", "generation", "managedFields", "uid", "creationTimestamp", "selfLink", "deletionGracePeriodSeconds",
 }
 
-// repeatedAnnotations hold a copy of the object.
+// repeatedAnnotations lists annotations that contain a copy of the object.
 var repeatedAnnotations = []string{
 	"metacontroller.k8s.io/last-applied-configuration", "kubectl.kubernetes.io/last-applied-configuration",
 }
 
-// differences returns the fields in which two versions of an object differ, in the order of their
-// paths: those of the status if it was written, else all others. Values of Secrets are hidden.
+// differences returns the fields in which two versions of an object differ, ordered by path. It
+// compares the status if that was written, and everything else otherwise. Values of Secrets are
+// hidden.
 func differences(before, after *object.Object, status bool) []change {
 	from := content(before, status)
 	to := content(after, status)
@@ -164,7 +165,8 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// bothMaps returns two maps, or false. Beside a map, an absent value is an empty one.
+// bothMaps returns two maps, or false if one value is not a map. An absent value counts as an empty
+// map.
 func bothMaps(before, after any) (from, to map[string]any, ok bool) {
 	from, isFrom := before.(map[string]any)
 	to, isTo := after.(map[string]any)

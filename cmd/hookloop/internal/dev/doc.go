@@ -1,9 +1,8 @@
-// Package dev is the inner loop of "hookloop dev": an engine in this process that runs the
-// controllers of files on the user's cluster, the hook as a child process that is restarted when
-// its files change, and a line for each sync.
+// Package dev runs "hookloop dev": a session that lets you change a hook and see at once what it
+// does. Call [Run] with [Options].
 //
-// It decides nothing about objects: the engine is package server's, the controllers are in memory
-// (package overlay), the hook's process is package hookprocess's. It writes the CRDs of the files
-// to the cluster itself, and removes them on request. One Run is one session; it leaves no process
-// behind. It is tested on a real control plane (test/integration).
+// A session runs an engine in this process, with the controllers from your files, on your cluster
+// or on a local control plane. It starts the hook as a child process, restarts it when its files
+// change, and prints a line for each sync. It applies the CRDs in your files to the cluster, and
+// removes them at the end if you ask for it. No process is left behind.
 package dev

@@ -14,16 +14,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// declared is what the files declare.
+// declared holds what the files declare.
 type declared struct {
 	controllers []*unstructured.Unstructured
 	crds        []*unstructured.Unstructured
-	// controllerFiles and crdFiles are the same with their places in the files.
+	// controllerFiles and crdFiles are the same objects with their positions in the files.
 	controllerFiles []*manifest.Controller
 	crdFiles        []*manifest.CRD
 }
 
-// readStdin reads the file "-", if there is one. Each later change of a file reads all files again.
+// readStdin reads the file "-", if it is named. We keep the content, because every change of a file
+// reads all files.
 func (o *Options) readStdin() ([]byte, error) {
 	if !slices.Contains(o.Files, "-") {
 		return nil, nil
@@ -81,7 +82,7 @@ func add(to *[]*unstructured.Unstructured, o *manifest.Object) error {
 	return nil
 }
 
-// choose returns the controllers that the options select.
+// choose picks the controllers that the options name.
 func (o *Options) choose(set *manifest.Set, all []*manifest.Controller) ([]*manifest.Controller, error) {
 	if len(o.Controllers) == 0 && len(all) > 1 && len(o.Command) > 0 {
 		var places []string
@@ -109,7 +110,7 @@ func (o *Options) choose(set *manifest.Set, all []*manifest.Controller) ([]*mani
 	return chosen, nil
 }
 
-// nameOf returns the name of a controller in lines: composite/web.
+// nameOf returns how lines call a controller: composite/web.
 func nameOf(c *manifest.Controller) string { return displayName(c.GVK().Kind, c.Name()) }
 
 func displayName(kind, name string) string {
@@ -117,15 +118,15 @@ func displayName(kind, name string) string {
 	return string(descriptor.ControllerKind) + "/" + name
 }
 
-// ignoredNames are folders that hold no source of a hook: dependencies and build output. Hidden
-// ones are ignored, too.
+// ignoredNames lists folders without source code: dependencies and build output. Hidden folders are
+// ignored, too.
 var ignoredNames = []string{"node_modules", "__pycache__", "venv", "target", "build", "dist", "out", "vendor"}
 
-// ignoredEndings are of files that editors and interpreters write.
+// ignoredEndings lists endings of files that editors and interpreters write.
 var ignoredEndings = []string{"~", ".pyc", ".swp", ".swx", ".tmp", ".log", ".test"}
 
-// ignored reports whether a change of a path does not restart the hook. A folder that is part of
-// the command is the hook's, whatever its name.
+// ignored returns true if a change of the path should not restart the hook. A folder that is named
+// in the command is never ignored.
 func (o *Options) ignored(path string) bool {
 	base := filepath.Base(path)
 	for _, arg := range o.Command {
@@ -137,7 +138,7 @@ func (o *Options) ignored(path string) bool {
 		slices.ContainsFunc(ignoredEndings, func(end string) bool { return strings.HasSuffix(base, end) })
 }
 
-// isManifest reports whether a path is one of the files with controllers and CRDs.
+// isManifest returns true for the files with controllers and CRDs.
 func (o *Options) isManifest(path string) bool {
 	extension := filepath.Ext(path)
 	return slices.ContainsFunc(o.Files, func(file string) bool {

@@ -16,12 +16,12 @@ const (
 	// gatewaySelector and gatewayPort are of the Services that the chart and the manifests make.
 	gatewaySelector = "app.kubernetes.io/name=hookloop"
 	gatewayPort     = "gateway"
-	// gatewayTimeout bounds the first connection to the gateway.
+	// gatewayTimeout limits the first connection to the gateway.
 	gatewayTimeout = 10 * time.Second
 )
 
-// checkGateway checks that the gateway accepts connections. The error has the commands that reach
-// a gateway in the cluster.
+// checkGateway returns an error if the gateway accepts no connection. The error names the commands
+// by which the user can reach a gateway in the cluster.
 func (s *session) checkGateway(ctx context.Context) error {
 	if s.Gateway.Address == "" {
 		return usagef("--gateway: got no value, expected the address of the gateway, host:port%s", s.reachGateway(ctx))

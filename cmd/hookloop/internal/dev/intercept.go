@@ -24,26 +24,28 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Gateway is the gateway at which the hook of an intercept dials in.
+// Gateway says where the hook of an intercept dials in, and as whom.
 type Gateway struct {
-	// Address is host:port. CAFile and ServerName verify its certificate; empty means the system's
-	// authorities and the host of the address.
+	// Address is host:port. CAFile and ServerName verify the gateway's certificate; if they are empty,
+	// the system's authorities and the host of the address are used.
 	Address, CAFile, ServerName string
-	// ServiceAccount is the caller, NAMESPACE/NAME; the session makes its token, for Audience.
+	// ServiceAccount is the caller, as NAMESPACE/NAME. The session makes a token for it, with this
+	// Audience.
 	ServiceAccount, Audience string
-	// Namespace, Name and Labels select the parents; empty selects all.
+	// Namespace, Name and Labels choose the parents to intercept. If they are empty, all parents are
+	// chosen.
 	Namespace, Name, Labels string
 }
 
 const (
-	// tokenSeconds is the lifetime of a token; it is renewed after half of it.
+	// tokenSeconds is how long a token lives. It is renewed after half of that.
 	tokenSeconds = 3600
 	renewAfter   = tokenSeconds / 2 * time.Second
-	// retryAfter is the time after which a failed renewal is tried again.
+	// retryAfter is how long to wait after a failed renewal.
 	retryAfter = time.Minute
 )
 
-// target is the controller of an intercept.
+// target names the controller to intercept.
 type target struct {
 	kind     hook.Descriptor
 	name     string
@@ -61,8 +63,8 @@ func parseTarget(text string) (target, error) {
 	return target{}, usagef("--intercept: got %q, expected KIND/NAME such as composite/web", text)
 }
 
-// intercept runs a session for parents of a controller that runs in the cluster: its engine calls
-// the hook of this session for them.
+// intercept runs a session for a controller that runs in the cluster. The engine there calls this
+// session's hook for the chosen parents.
 func (s *session) intercept(ctx context.Context) error {
 	t, err := parseTarget(s.Intercept)
 	if err != nil {
@@ -144,8 +146,8 @@ func (s *session) checkTarget(ctx context.Context, t target) error {
 		strings.Join(names, ", "))
 }
 
-// checkRight checks that the ServiceAccount may intercept. If the user may not ask for it, the
-// gateway decides.
+// checkRight returns an error if the ServiceAccount may not intercept. If the user may not ask, the
+// gateway will decide.
 func (s *session) checkRight(ctx context.Context, t target, namespace, account string) error {
 	user := "system:serviceaccount:" + namespace + ":" + account
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{

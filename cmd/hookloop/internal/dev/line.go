@@ -12,10 +12,10 @@ import (
 	"github.com/hookloop/hookloop/internal/printable"
 )
 
-// line is one event of a session. JSON prints its fields.
+// line holds one event of a session. With -o json, its fields are printed.
 type line struct {
 	Time time.Time `json:"time"`
-	// Type is "sync", "hook" (output of the hook), "condition", "note" or "problem".
+	// Type is "sync", "hook" (what the hook has printed), "condition", "note" or "problem".
 	Type string `json:"type"`
 	// Text is the line of the types hook, note and problem.
 	Text       string `json:"text,omitempty"`
@@ -24,10 +24,10 @@ type line struct {
 	*conditionLine
 }
 
-// syncLine is a sync.
+// syncLine describes a sync.
 type syncLine struct {
 	Parent string `json:"parent"`
-	// Causes are texts; CauseCount is how many causes there were.
+	// Causes describes why the sync ran. CauseCount is how many causes there were.
 	Causes     []string    `json:"causes"`
 	CauseCount int         `json:"causeCount"`
 	Result     string      `json:"result"`
@@ -39,7 +39,7 @@ type syncLine struct {
 	Retry      bool        `json:"retry,omitempty"`
 }
 
-// writeLine is one write of a sync.
+// writeLine describes one write of a sync.
 type writeLine struct {
 	Verb    string   `json:"verb"`
 	Object  string   `json:"object"`
@@ -48,7 +48,7 @@ type writeLine struct {
 	Problem string   `json:"problem,omitempty"`
 }
 
-// conditionLine is a condition of a controller.
+// conditionLine describes a condition of a controller.
 type conditionLine struct {
 	Condition string `json:"condition"`
 	Status    string `json:"status"`
@@ -123,10 +123,10 @@ func (p *printer) text(l line) string {
 	return at + " " + oneLine(l.Text) + "\n"
 }
 
-// maxText bounds a text of others, in characters.
+// maxText limits a text of the cluster or the hook, in characters.
 const maxText = 8000
 
-// oneLine makes a text of the cluster or of a hook fit for one line of a terminal.
+// oneLine makes a text of the cluster or the hook fit on one line of a terminal.
 func oneLine(text string) string { return printable.Text(text, maxText) }
 
 // maxChanges bounds the changed fields of one write that are printed.

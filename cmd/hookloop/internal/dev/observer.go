@@ -12,13 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// observer prints what the engine does, and records what it has created.
+// observer prints what the engine does, and remembers what it has created.
 type observer struct {
 	*printer
-	// hookDown reports that the hook is being restarted: syncs that do not reach it are not printed.
+	// hookDown is true while the hook is being restarted. Syncs that do not reach it are not printed
+	// then.
 	hookDown atomic.Bool
 
-	// records makes it record what the engine has created, for a cleanup.
+	// records says whether to remember what the engine has created, for a cleanup.
 	records bool
 
 	mu         sync.Mutex // guards the fields below
@@ -41,7 +42,7 @@ func newObserver(p *printer) *observer {
 	}
 }
 
-// unreached are the results of syncs that did not reach the hook.
+// unreached lists the results of syncs that did not reach the hook.
 var unreached = []string{string(hook.Unreachable), string(hook.TimedOut)}
 
 // Synced implements engine.Observer.
@@ -72,11 +73,11 @@ func (o *observer) Synced(s engine.Sync) {
 	o.print(line{Type: "sync", Controller: s.Controller, syncLine: l})
 }
 
-// gone is the result of a sync without a parent.
+// gone is the result of a sync whose parent does not exist.
 const gone = "gone"
 
-// leaves reports whether a sync is the first one after its parent has been deleted. Later
-// ones are about the parent's children.
+// leaves returns true for the first sync after its parent was deleted. Later ones only concern the
+// children.
 func (o *observer) leaves(s engine.Sync) bool {
 	key := s.Controller + " " + s.Key.String()
 	o.mu.Lock()
@@ -91,8 +92,7 @@ func (o *observer) leaves(s engine.Sync) bool {
 	return was
 }
 
-// repeats reports whether a sync is a retry that has failed as the sync before it, and has written
-// nothing.
+// repeats returns true if a sync failed as the one before it, and wrote nothing.
 func (o *observer) repeats(s engine.Sync, problem string) bool {
 	key := s.Controller + " " + s.Key.String()
 	o.mu.Lock()
@@ -109,7 +109,7 @@ func (o *observer) repeats(s engine.Sync, problem string) bool {
 
 func milli(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// writeOf describes a write. Its reason is not given for a Secret, because it may have a value.
+// writeOf describes a write. It leaves out the reason for a Secret, because it may contain a value.
 func writeOf(parent object.Ref, w engine.Write) writeLine {
 	l := writeLine{Verb: w.Verb, Object: short(w.Ref, parent), Why: w.Why}
 	if w.Verb == statusVerb {
@@ -132,7 +132,7 @@ func writeOf(parent object.Ref, w engine.Write) writeLine {
 
 const statusVerb = "status"
 
-// short is kind and name of an object, with the namespace if it is not the parent's.
+// short returns kind and name of an object. It adds the namespace if that is not the parent's.
 func short(ref, parent object.Ref) string {
 	name := ref.Name
 	if ref.Namespace != "" && ref.Namespace != parent.Namespace {

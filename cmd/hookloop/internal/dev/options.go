@@ -6,17 +6,18 @@ import (
 	"time"
 )
 
-// Options configures Run. Out is required.
+// Options configures [Run]. Out is required.
 type Options struct {
-	// Files are the files and folders with the controllers and the CRDs of their resources.
+	// Files lists files and folders with the controllers and the CRDs of their resources.
 	Files []string
-	// Controllers are the names of the controllers to run (composite/web); empty runs the only one.
+	// Controllers names the controllers to run (composite/web). If it is empty, there must be only one
+	// if Command is set.
 	Controllers []string
 	// Command starts the hook. Without it the hook is called at its declared address.
 	Command []string
-	// Watch are the folders with the hook's files; empty is the present folder.
+	// Watch lists the folders with the hook's files. If it is empty, the current folder is watched.
 	Watch []string
-	// HookTimeout is the time until the hook must listen.
+	// HookTimeout is how long the hook may take until it listens.
 	HookTimeout time.Duration
 
 	// Kubeconfig is a file; empty follows kubectl's rules. Context is empty for the current one.
@@ -24,7 +25,8 @@ type Options struct {
 	// Local starts a control plane on this machine, which ends with the session.
 	Local bool
 
-	// Intercept is a controller that runs in the cluster (composite/web); empty runs those of Files.
+	// Intercept names a controller that runs in the cluster (composite/web). If it is empty, the
+	// controllers in Files run in this process.
 	Intercept string
 	// Gateway has the address and the credentials for Intercept.
 	Gateway Gateway
@@ -39,7 +41,7 @@ type Options struct {
 	Out     io.Writer
 }
 
-// UsageError is a wrong option.
+// UsageError says what is wrong with an option.
 type UsageError struct{ Problem string }
 
 // Error is the problem on one line.

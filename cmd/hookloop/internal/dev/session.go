@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// session is one run of the inner loop. Its fields belong to the goroutine of loop, except for
+// session holds the state of one Run. Its fields belong to the goroutine that runs loop, except
 // those that are safe for concurrent use.
 type session struct {
 	*Options
@@ -27,12 +27,11 @@ type session struct {
 	observer *observer
 	cluster  *cluster
 	declared *declared
-	// applied are the names of the CRDs that the session has applied, also of those that have left
-	// the files since.
+	// applied lists the CRDs that the session has applied, even if they are no longer in the files.
 	applied []string
 	// stdin is what the file "-" has.
 	stdin []byte
-	// process is the running hook; nil without a command, and while the hook does not run.
+	// process is the running hook. It is nil without a command, and while the hook does not run.
 	process *hookprocess.Process
 	output  *hookOutput
 	address string
@@ -47,8 +46,8 @@ type session struct {
 	changed chan []string
 }
 
-// Run runs one session until ctx is done. The error is a *UsageError for a wrong option; every
-// error is one problem, with what to do about it.
+// Run runs a session until ctx ends. A wrong option is a *[UsageError]. Every error names one
+// problem and what to do about it.
 func Run(ctx context.Context, o Options) error {
 	p := &printer{json: o.JSON, color: o.Color, out: o.Out}
 	s := &session{
@@ -154,8 +153,8 @@ func (s *session) stopHook() {
 	}
 }
 
-// controllers returns the controllers as the engine runs them: with the address of the process. The
-// annotation makes the engine sync all parents after each start of the hook.
+// controllers returns the controllers for the engine, with the address of the hook's process. An
+// annotation changes with each start of the hook, so that the engine syncs all parents then.
 func (s *session) controllers() ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, c := range s.declared.controllers {
@@ -191,8 +190,8 @@ func (s *session) Follow(ctx context.Context, replace func([]*unstructured.Unstr
 	return nil
 }
 
-// run runs the engine, the watch of files and the loop. The engine outlives the loop, because the
-// cleanup needs it.
+// run runs the engine, watches the files, and runs loop. The engine ends last, because the cleanup
+// needs it.
 func (s *session) run(ctx context.Context) error {
 	engineCtx, stopEngine := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopEngine()
@@ -256,7 +255,7 @@ func (s *session) config(declared server.Declared) server.Config {
 	return c
 }
 
-// discard drops the log of the engine: the observer prints the faults.
+// discard drops the engine's log, because the observer prints what is wrong.
 type discard struct{}
 
 // Write implements io.Writer.
@@ -313,8 +312,8 @@ func exitText(err error) string {
 	return err.Error()
 }
 
-// handle reads the manifests again if one of them has changed, and starts the hook again if another
-// file has, or if it does not run.
+// handle reacts to changed files. If a manifest has changed, it reads the manifests again. If
+// another file has changed, or the hook does not run, it starts the hook again.
 func (s *session) handle(ctx context.Context, paths []string) {
 	manifests := 0
 	for _, path := range paths {
@@ -362,7 +361,7 @@ func existing(paths []string) []string {
 	})
 }
 
-// complain prints a problem that a change of a file can repair.
+// complain prints a problem that the user can repair by changing a file.
 func (s *session) complain(ctx context.Context, err error) {
 	if ctx.Err() == nil {
 		s.print.problemf("%v", err)
