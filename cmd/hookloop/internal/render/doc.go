@@ -1,11 +1,9 @@
-// Package render shows what controllers would do to parents, without a cluster: the engine of
-// package server runs against the API server in memory (package memapi) with the objects of files.
+// Package render shows what controllers would do to their parents, for "hookloop render". It needs
+// no cluster: the engine runs against an API server in memory (package memapi) that holds the
+// objects of your files.
 //
-// Render reads the files, starts the hook if it is a command, lets the engine take one key at a
-// time until one round is done or nothing is left to do, and returns the writes in their order, the
-// changed objects, the parents' status and Events. It decides nothing about children: that is the
-// engine's.
-//
-// Render may be called once at a time. It is tested with hooks in processes of their own, by golden
-// files.
+// Call [Render] with [Options]. It reads the files and starts the hook if you give a command. Then
+// it lets the engine take one key at a time until one round is done or all is settled. The [Result]
+// has the writes in order, the changed objects, the parents' status and the Events. Do not call
+// Render concurrently.
 package render

@@ -29,12 +29,12 @@ var (
 	apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 )
 
-// live reads the objects of a cluster, each resource once: when the engine first needs it
-// (memapi.Source), and in the namespaces that the controllers can see. It sends no other requests
-// than GET. It is safe for concurrent use.
+// live reads objects from a cluster, each resource once, when the engine first needs it
+// (memapi.Source), and only in namespaces that the controllers can see. It sends nothing but GET
+// requests. It is safe for concurrent use.
 type live struct {
 	client dynamic.Interface
-	// scope restricts the namespaces that are read. It is set before the first List.
+	// scope limits which namespaces are read. It is set before the first List.
 	scope scope
 	// namespaced reports whether the objects of a resource have a namespace.
 	namespaced func(schema.GroupVersionResource) bool
@@ -88,8 +88,8 @@ func (l *live) List(ctx context.Context, r schema.GroupVersionResource) ([]*unst
 	return all, nil
 }
 
-// list reads the objects of a resource in the scope. If a hook may ask for objects of other
-// namespaces, all are read, or those of the scope without the right to read all.
+// list reads the objects of a resource within the scope. If a hook may ask for objects of other
+// namespaces, it reads all of them, or only those of the scope if the user may not read all.
 func (l *live) list(ctx context.Context, r schema.GroupVersionResource) ([]*unstructured.Unstructured, error) {
 	confined := len(l.scope.namespaces) > 0 && l.namespaced(r)
 	if !confined || l.scope.related {
@@ -143,7 +143,7 @@ func (l *live) listIn(
 	return all, err
 }
 
-// fail keeps the first error: without the objects the result would be wrong.
+// fail keeps the first error, because the result would be wrong without the objects.
 func (l *live) fail(r schema.GroupResource, namespace string, err error, expected string) error {
 	where := "in all namespaces"
 	if namespace != "" {

@@ -11,34 +11,34 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options are the arguments of Render.
+// Options configures [Render].
 type Options struct {
 	// Version is the program's version.
 	Version string
-	// Files are files and directories with controllers, CRDs, parents and observed objects; "-" is
+	// Files lists files and folders with controllers, CRDs, parents and observed objects; "-" reads
 	// Stdin.
 	Files []string
 	Stdin io.Reader
-	// Hook is the address of the hook, host:port or http://host:port; empty is that of the
-	// controllers. Command is the hook's program, which is started instead.
+	// Hook is the hook's address, host:port or http://host:port. If it is empty, the controllers' own
+	// addresses are used. Command starts the hook instead.
 	Hook    string
 	Command []string
-	// Live is the cluster with the observed objects, which is only read; nil takes those of the files.
+	// Live is a cluster to read the observed objects from. If it is nil, they come from the files.
 	Live *rest.Config
-	// UntilSettled lets the engine work until nothing is left to do. Otherwise every parent is synced
+	// UntilSettled lets the engine work until there is no more to do. Otherwise every parent is synced
 	// once.
 	UntilSettled bool
-	// Delete deletes the parents when they have settled, and shows the consequences.
+	// Delete deletes the parents when they have settled, and shows what follows.
 	Delete bool
-	// Ready are the kinds of children that become ready between rounds.
+	// Ready lists the kinds of children that become ready between rounds.
 	Ready []string
-	// Rounds is the largest number of syncs of a parent.
+	// Rounds limits how often a parent is synced.
 	Rounds int
-	// Timeout bounds the whole.
+	// Timeout limits the whole call.
 	Timeout time.Duration
 }
 
-// UsageError is a wrong option or file.
+// UsageError says what is wrong with an option or a file.
 type UsageError struct{ Problem string }
 
 // Error returns one line for each fault.

@@ -13,11 +13,11 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 )
 
-// patience is the number of failures of a parent, one after the other and without a write of any
-// parent between them, after which the failure is a result: the engine would try it again forever.
+// patience is how often a parent may fail, with no write of any parent in between, until we report
+// the failure. The engine itself would try forever.
 const patience = 6
 
-// subject is one key of one controller.
+// subject names one key of one controller.
 type subject struct {
 	controller string
 	key        hook.Key
@@ -27,7 +27,7 @@ func (s subject) String() string {
 	return fmt.Sprintf("%s %s", s.controller, s.key)
 }
 
-// record keeps the syncs of all controllers, and the conditions of the controllers.
+// record collects the syncs of all controllers, and the controllers' conditions.
 type record struct {
 	mu sync.Mutex // guards the fields below
 	// syncs are all, in their order; rounds is their number, and failures that of the last ones that
@@ -95,7 +95,7 @@ func (r *record) Reported(controller string, conditions []hook.Condition) {
 	}
 }
 
-// started reports whether every controller takes keys or cannot run.
+// started returns true if every controller takes keys or cannot run.
 func (r *record) started(controllers []*manifest.Controller, running []string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +110,7 @@ func (r *record) started(controllers []*manifest.Controller, running []string) b
 	return slices.Contains(running, supervisorName)
 }
 
-// synced reports whether all parents have been synced.
+// synced returns true if all parents have been synced.
 func (r *record) synced(parents map[string][]subject) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,8 +125,8 @@ func (r *record) synced(parents map[string][]subject) bool {
 	return true
 }
 
-// stuck reports whether the unfinished keys are those that have failed often enough, and the
-// controllers that cannot run.
+// stuck returns true if all keys that are left have failed often enough, or belong to controllers
+// that cannot run.
 func (r *record) stuck(busy map[string]int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,7 +149,7 @@ func (r *record) stuck(busy map[string]int) bool {
 	return true
 }
 
-// tired returns a subject that had more syncs than a limit, or nil.
+// tired returns a subject that was synced more often than the limit, or nil.
 func (r *record) tired(limit int) *subject {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,7 +162,7 @@ func (r *record) tired(limit int) *subject {
 	return found
 }
 
-// repeated describes the writes that the last syncs of a subject have in common, the most frequent
+// repeated names the writes that keep coming back in the last syncs of a subject, the most frequent
 // first.
 func (r *record) repeated(of subject) []string {
 	r.mu.Lock()
@@ -210,8 +210,8 @@ func (r *record) faults() []string {
 // stale is the result of a sync that met a newer object than the observed one.
 const stale = "Stale"
 
-// transient reports whether the next sync repairs the fault of a subject's last one. The caller
-// holds the mutex.
+// transient returns true if the next sync will repair the last fault of a subject. The caller holds
+// the mutex.
 func (r *record) transient(of subject) bool {
 	return r.last[of].Result == stale && r.failures[of] < patience
 }

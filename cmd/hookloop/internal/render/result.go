@@ -11,21 +11,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Result is what the controllers did.
+// Result shows what the controllers did.
 type Result struct {
-	// Settled reports that nothing is left to do, or in one round that all parents were synced.
+	// Settled is true if there is no more to do or, for a single round, if all parents were synced.
 	Settled bool     `json:"settled"`
 	Parents []Parent `json:"parents"`
-	// Writes are all writes in their order.
+	// Writes lists all writes in order.
 	Writes []Write `json:"writes"`
-	// Changes are the differences of the objects before and after, in the order of their first write.
+	// Changes shows how objects differ before and after, in the order of their first write.
 	Changes []Change `json:"changes"`
 	Events  []Event  `json:"events,omitempty"`
-	// Faults are controllers that do not run, parents with a failed sync, and what does not settle.
+	// Faults lists controllers that do not run, parents whose sync failed, and what does not settle.
 	Faults []string `json:"faults,omitempty"`
-	// Notes are about what the files lack.
+	// Notes lists what is missing in the files.
 	Notes []string `json:"notes,omitempty"`
-	// HookOutput is the end of the output of a hook that is a command, if there are faults.
+	// HookOutput is the end of what the hook printed, if Render started it and there are faults.
 	HookOutput string `json:"hookOutput,omitempty"`
 }
 
@@ -49,14 +49,14 @@ func (n Name) String() string {
 	return n.Kind + " " + n.Namespace + "/" + n.Name
 }
 
-// Parent is a parent after its last sync.
+// Parent describes a parent after its last sync.
 type Parent struct {
 	Name
 	Controller string `json:"controller"`
-	// Rounds is the number of its syncs, and Result that of the last one.
+	// Rounds counts its syncs. Result is how the last one ended.
 	Rounds int    `json:"rounds"`
 	Result string `json:"result"`
-	// Gone reports that it was deleted. Status is its status otherwise.
+	// Gone is true if it was deleted. Otherwise Status is its status.
 	Gone   bool           `json:"gone,omitempty"`
 	Status map[string]any `json:"status,omitempty"`
 }
@@ -74,7 +74,7 @@ type Write struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Change is the difference of an object: created, changed or deleted.
+// Change shows how an object differs: it was created, changed or deleted.
 type Change struct {
 	Change string `json:"change"`
 	Name

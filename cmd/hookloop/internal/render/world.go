@@ -23,10 +23,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// world is the API server in memory with the objects before the first sync.
+// world holds the API server in memory with the objects as they are before the first sync.
 type world struct {
 	memory *memapi.Server
-	// parents are the parents of each controller, by its name "composite/web".
+	// parents holds the parents of each controller, by its name "composite/web".
 	parents map[string][]object.Ref
 	notes   []string
 	before  map[object.Ref]*unstructured.Unstructured
@@ -133,7 +133,7 @@ func (w *world) defineLive(ctx context.Context, in *input) error {
 	return nil
 }
 
-// assume serves the kinds of parents without a CRD in the files, without a schema.
+// assume serves the kinds of parents whose CRD is not in the files, without a schema.
 func (w *world) assume(ctx context.Context, in *input) error {
 	for _, c := range in.controllers {
 		for _, r := range parentResources(c) {
@@ -362,7 +362,7 @@ func (w *world) fault() error {
 	return w.live.cause()
 }
 
-// begin notes the present objects as those before a change.
+// begin remembers the objects as they are before a change.
 func (w *world) begin() {
 	w.before = w.snapshot()
 	if w.live != nil {
