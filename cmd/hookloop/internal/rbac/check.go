@@ -14,8 +14,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Missing returns the rights that are missing in a cluster, in roles with the suffix -missing. It
-// asks about the ServiceAccount as, or about the user of the configuration if as is empty.
+// Missing asks a cluster which rights it does not grant, and returns them in roles with the suffix
+// -missing. It asks for the ServiceAccount as or, if that is empty, for the user of the
+// configuration.
 func (a *Access) Missing(ctx context.Context, config *rest.Config, as types.NamespacedName) (*Access, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -54,7 +55,7 @@ func (a *Access) Missing(ctx context.Context, config *rest.Config, as types.Name
 	return missing, nil
 }
 
-// reviews is the number of questions at a time.
+// reviews limits how many rights are asked for at the same time.
 const reviews = 8
 
 func (g *grant) attributes(verb string) *authorizationv1.ResourceAttributes {

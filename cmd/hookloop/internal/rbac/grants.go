@@ -17,24 +17,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Options configures the roles.
+// Options says which roles to compute.
 type Options struct {
-	// Name is the name of the roles, and the beginning of their names.
+	// Name is the name of the roles, or the beginning of it.
 	Name string
 	// Account is the engine's ServiceAccount, which the bindings name.
 	Account types.NamespacedName
-	// ServerSide reports that the engine runs with --apply-strategy=server-side-apply.
+	// ServerSide says that the engine runs with --apply-strategy=server-side-apply.
 	ServerSide bool
 	// OwnerPermission adds the subresource finalizers of parents, for API servers with the admission
 	// plugin OwnerReferencesPermissionEnforcement.
 	OwnerPermission bool
-	// Related are the resources of the objects that customize hooks name.
+	// Related lists the resources whose objects customize hooks select.
 	Related []schema.GroupResource
-	// Engine adds the engine's own rights, and binds all roles. Otherwise the role is aggregated into
-	// the ClusterRole of an installed Hookloop by its label.
+	// Engine adds the engine's own rights and binds all roles. Otherwise a label adds the role to the
+	// ClusterRole of an installed Hookloop.
 	Engine bool
-	// FromFiles reports that the engine runs the controllers of files: without rights on declared
-	// controllers, and without a record of finalizers.
+	// FromFiles says that the engine runs controllers from files. It then needs no rights on declared
+	// controllers, and keeps no record of finalizers.
 	FromFiles bool
 	// Gateway adds the rights of the gateway to those of the engine, even if no hook dials in.
 	Gateway bool
@@ -50,17 +50,17 @@ const (
 	election    part = "election"
 )
 
-// grant is the verbs that are needed on one resource.
+// grant holds the verbs that are needed on one resource.
 type grant struct {
 	part part
-	// namespace is empty for a right in all namespaces.
+	// namespace limits the right to one namespace; empty means all.
 	namespace string
 	group     string
 	// resource has the subresource: pods/status.
 	resource string
 	names    []string
 	verbs    []string
-	// why are the uses: "child (InPlace) of CompositeController web".
+	// why says what the right is for: "child (InPlace) of CompositeController web".
 	why []string
 }
 
@@ -69,11 +69,11 @@ func (g *grant) same(other *grant) bool {
 		g.resource == other.resource && slices.Equal(g.names, other.names)
 }
 
-// Access is the rights that a set of controllers needs.
+// Access holds the rights that a set of controllers needs.
 type Access struct {
 	options Options
 	grants  []*grant
-	// Notes are the rights that the files do not show.
+	// Notes names rights that the files do not show.
 	Notes []string
 }
 
