@@ -1,9 +1,8 @@
-// Package graph shows how the objects around one object depend on each other: who owns whom, who
-// waits for whom, and the conditions of each.
+// Package graph shows how the objects around one object depend on each other: which owns which,
+// which waits for which, and the conditions of each. Call [Build] with a [Source] of objects; then
+// draw the [Graph] with Text, Mermaid or DOT.
 //
-// Build collects the graph from a Source, which the caller provides; Text, Mermaid and DOT draw it.
-// The package holds no client and writes nothing. A Graph is a value; it is not safe for concurrent
-// changes. Table tests cover it, and test/integration draws the objects of a real API server.
+// The package sends no requests itself. A Graph is a value and not safe for concurrent changes.
 package graph
 
 import (
@@ -13,36 +12,36 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Graph is the objects around a root.
+// Graph holds the objects around a root.
 type Graph struct {
-	// Nodes are the objects. The first is the root; the others follow in the order in which their
-	// owners, and then the objects that depend on them, name them.
+	// Nodes lists the objects, the root first. The others follow in the order in which their owners,
+	// and then the objects that depend on them, name them.
 	Nodes []Node `json:"nodes"`
 	Edges []Edge `json:"edges"`
-	// Unknown are the resources that could not be read. Their objects may be missing from the graph.
+	// Unknown lists the resources that could not be read. Their objects may be missing from the graph.
 	Unknown []Unknown `json:"unknown,omitempty"`
-	// Truncated reports that the graph has more objects than the limit allows.
+	// Truncated is true if there are more objects than the limit allows.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// Unknown is a resource that could not be read.
+// Unknown names a resource that could not be read.
 type Unknown struct {
 	Resource string `json:"resource"`
 	Reason   string `json:"reason"`
 }
 
-// Node is one object.
+// Node describes one object.
 type Node struct {
 	APIVersion string    `json:"apiVersion,omitempty"`
 	Kind       string    `json:"kind"`
 	Namespace  string    `json:"namespace,omitempty"`
 	Name       string    `json:"name"`
 	UID        types.UID `json:"uid,omitempty"`
-	// Missing reports that an object depends on this one, which does not exist.
+	// Missing is true if another object depends on this one and it does not exist.
 	Missing bool `json:"missing,omitempty"`
-	// Deleting reports that the object has a deletionTimestamp.
+	// Deleting is true if the object has a deletionTimestamp.
 	Deleting bool `json:"deleting,omitempty"`
-	// State is whether the object is ready; its phase is empty for a missing object.
+	// State says whether the object is ready. Its phase is empty for a missing object.
 	State      readiness.State    `json:"state,omitzero"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
@@ -55,10 +54,10 @@ type Edge struct {
 	Kind EdgeKind `json:"kind"`
 }
 
-// EdgeKind is the relation of two objects.
+// EdgeKind says how two objects are related.
 type EdgeKind string
 
-// The relations.
+// These are the relations.
 const (
 	// Owns connects an owner with an object that names it in its ownerReferences.
 	Owns EdgeKind = "owns"
@@ -87,7 +86,8 @@ func missing(ref object.Ref) Node {
 	}
 }
 
-// Ready is the status of the condition Ready, else of Available; empty without either.
+// Ready returns the status of the condition Ready, or else of Available. It is empty if the object
+// has neither.
 func (n Node) Ready() metav1.ConditionStatus {
 	for _, wanted := range []string{"Ready", "Available"} {
 		for _, c := range n.Conditions {

@@ -1,8 +1,5 @@
-// Package inspect reports on one object and what its controllers made of it: the tree of owned
-// objects with the readiness of each, the last syncs, and the trace of the latest change.
-//
-// A Report is a value that others fill from a cluster, an engine and a Jaeger; the package draws
-// it. Golden files cover the drawing (test/tracing), and unit tests the texts.
+// Package inspect draws the report of "hookloop trace": the tree of owned objects with their
+// readiness, the last syncs, and the trace of the latest change. Fill in a [Report] and call Text.
 package inspect
 
 import (
@@ -19,18 +16,18 @@ import (
 	"github.com/hookloop/hookloop/internal/printable"
 )
 
-// Report describes an object.
+// Report describes an object and what its controllers did for it.
 type Report struct {
 	// Graph has the object as its first node.
 	*graph.Graph
 	// Change is the latest change of the object.
 	Change Change `json:"change"`
-	// LastSyncs are those that the engine knows, by controller. SyncsUnknown is the reason for which
-	// they could not be read.
+	// LastSyncs lists the last syncs that the engine knows, by controller. If they could not be read,
+	// SyncsUnknown says why.
 	LastSyncs    []lastsync.Sync `json:"lastSyncs"`
 	SyncsUnknown string          `json:"lastSyncsUnknown,omitempty"`
-	// Trace has the spans of the change, if they were requested. SpansUnknown is the reason for which
-	// there are none.
+	// Trace holds the spans of the change, if they were requested. If there are none, SpansUnknown
+	// says why.
 	Trace        *jaeger.Trace `json:"trace,omitempty"`
 	SpansUnknown string        `json:"traceUnknown,omitempty"`
 }
@@ -73,10 +70,10 @@ func (r *Report) Text(now time.Time, paint terminal.Paint) string {
 	return b.String()
 }
 
-// maxText bounds a text of the cluster, of an engine or of Jaeger, in characters.
+// maxText limits a text of the cluster, an engine or Jaeger, in characters.
 const maxText = 2000
 
-// clean makes a text of others fit for a terminal: any Pod may have the label of an engine.
+// clean makes a text safe for a terminal, because any Pod may have the engine's label.
 func clean(text string) string { return printable.Text(text, maxText) }
 
 // all returns all conditions of a node, one line each.

@@ -1,10 +1,8 @@
-// Package readiness reports whether an object is ready, or why it is not: from its conditions, its
-// status and its deletion.
+// Package readiness tells whether an object is ready, and if not, why. Call [Of].
 //
-// The rules are those of kstatus for the kinds of Kubernetes and for objects with the usual
-// conditions, with a few that kstatus does not have: the condition Synced of Hookloop, Pods that
-// have failed, reasons of containers, and finalizers that hold an object. The package reads
-// nothing; a State is a value. Table tests cover it.
+// It looks at the object's conditions, status and deletion. The rules are those of kstatus, with a
+// few more: Hookloop's condition Synced, Pods that have failed, reasons of containers, and
+// finalizers that hold an object.
 package readiness
 
 import (
@@ -19,10 +17,10 @@ import (
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 )
 
-// Phase is the state of an object in one word.
+// Phase says in one word how an object is.
 type Phase string
 
-// The phases.
+// These are the phases.
 const (
 	Ready    Phase = "Ready"
 	NotReady Phase = "NotReady"
@@ -33,10 +31,10 @@ const (
 	Unknown Phase = "Unknown"
 )
 
-// State is the state of one object.
+// State says how an object is, and why.
 type State struct {
 	Phase Phase `json:"phase"`
-	// Why is the reason of a phase other than Ready.
+	// Why says why the phase is not Ready.
 	Why string `json:"why,omitempty"`
 	// Finalizers hold an object that is being deleted.
 	Finalizers []string `json:"finalizers,omitempty"`
@@ -83,7 +81,7 @@ func why(r *status.Result) string {
 	return string(r.Status)
 }
 
-// rules are those that kstatus does not have. The first that matches decides.
+// rules come before kstatus. The first that matches decides.
 var rules = []func(*object.Object) (State, bool){
 	notSynced,    // the last sync of a parent failed
 	failedPod,    // a Pod has ended with a failure

@@ -1,9 +1,10 @@
 // Package validate checks the manifests of controllers without a cluster, for "hookloop validate".
-// The API server in memory checks schemas, CEL, unknown fields and CRDs. The engine's own
-// validation checks controllers, and rules of this package the resources that they name.
+// Read the files with [manifest.ReadAll], then call [Check].
 //
-// Check changes nothing, and makes no request but those to a hook that it is given. It is safe for
-// concurrent use. Tests compare the findings about files with golden files.
+// An API server in memory checks schemas, CEL rules, unknown fields and CRDs. The engine's own
+// validation checks controllers, and this package checks the resources that they name. Check
+// changes nothing, and sends requests only to a hook that you give it. It is safe for concurrent
+// use.
 package validate
 
 import (
@@ -17,24 +18,24 @@ import (
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 )
 
-// Severity is the weight of a finding.
+// Severity says how bad a finding is.
 type Severity string
 
-// The severities. An API server or the engine refuses an object with an Error. A Warning depends on
-// the cluster, or is about a field without effect.
+// An API server or the engine refuses an object with an Error. A Warning depends on the cluster, or
+// concerns a field without effect.
 const (
 	Error   Severity = "error"
 	Warning Severity = "warning"
 )
 
-// Finding is a fault of a file.
+// Finding says what is wrong with a file, and where.
 type Finding struct {
 	manifest.Position
 	Severity Severity `json:"severity"`
 	// Object is the kind and name of the object, as in Website "shop"; empty for a file that cannot
 	// be read.
 	Object string `json:"object,omitempty"`
-	// Field is the path of the field; empty for the object itself.
+	// Field is the path of the field, or empty if the finding concerns the whole object.
 	Field   string `json:"field,omitempty"`
 	Message string `json:"message"`
 }
@@ -44,14 +45,13 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s: %s", f.Position, f.Severity, f.Message)
 }
 
-// Options configures Check.
+// Options configures [Check].
 type Options struct {
-	// Hook is the way to a hook that is asked; it is not asked if Addresses is empty. Check sets
-	// Files.
+	// Hook says how to ask a hook. It is not asked if Addresses is empty. Check sets Files.
 	Hook verify.Options
 }
 
-// Report is the result of Check.
+// Report holds what [Check] has found.
 type Report struct {
 	// Objects counts the checked objects.
 	Objects  int       `json:"objects"`
@@ -104,8 +104,8 @@ func (c *checker) files() {
 	}
 }
 
-// Check checks the objects of a set, and reports its faults. Its error reports that it could not,
-// or a wrong option.
+// Check checks the objects of a set and reports what is wrong with them. It returns an error if it
+// could not check, or if an option is wrong.
 func Check(ctx context.Context, set *manifest.Set, o Options) (*Report, error) {
 	c := &checker{set: set}
 	c.files()
