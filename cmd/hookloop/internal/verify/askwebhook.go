@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -39,6 +40,25 @@ func newWebhookClient(t *target, m *material) *webhookClient {
 	}
 	return &webhookClient{
 		target: t, url: t.address, authorization: m.authorization(),
+		http: &http.Client{
+			Transport:     transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+}
+
+// newSocketWebhookClient returns a client of the webhook at a unix socket, in plain text.
+func newSocketWebhookClient(t *target, socket, path string) *webhookClient {
+	transport := &http.Transport{
+		DisableCompression:  true,
+		MaxIdleConnsPerHost: callers,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		},
+	}
+	return &webhookClient{
+		target: t,
+		url:    "http://localhost/" + strings.TrimPrefix(path, "/"),
 		http: &http.Client{
 			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -27,6 +27,10 @@ func (o *Options) start(ctx context.Context) (*hookprocess.Process, error) {
 		return nil, usagef("--controller: %v", err)
 	}
 	controller := &unstructured.Unstructured{Object: content}
+	// A hook that cannot be asked is an error before the command starts.
+	if err := hookprocess.Redirect(controller.DeepCopy(), "the address of the command"); err != nil {
+		return nil, usagef("--controller: %s %q: %v", controller.GetKind(), controller.GetName(), err)
+	}
 	process, err := hookprocess.Start(ctx, hookprocess.Spec{
 		Command: o.Command, Declared: hookprocess.Declared(controller),
 	})
@@ -35,7 +39,7 @@ func (o *Options) start(ctx context.Context) (*hookprocess.Process, error) {
 	}
 	if err := hookprocess.Redirect(controller, process.Address()); err != nil {
 		process.Stop()
-		return nil, usagef("--controller: %v", err)
+		return nil, usagef("--controller: %s %q: %v", controller.GetKind(), controller.GetName(), err)
 	}
 	hooks, _, _ := unstructured.NestedMap(content, "spec", "hooks")
 	for _, operation := range slices.Sorted(maps.Keys(hooks)) {

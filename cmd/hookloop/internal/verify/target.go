@@ -60,7 +60,7 @@ func (t *target) open(s *subject, mode string) (*hook.Opened, error) {
 	for key, value := range t.field {
 		field[key] = value
 	}
-	opener := (&webhook.Transport{Secrets: anywhere}).Open
+	opener := (&webhook.Transport{Secrets: anywhere, Sockets: everywhere}).Open
 	if t.grpc != nil {
 		field["mode"] = mode
 		opener = (&enginegrpc.Transport{Build: "verify", Secrets: anywhere, Sockets: everywhere}).Open
@@ -77,6 +77,10 @@ func (t *target) open(s *subject, mode string) (*hook.Opened, error) {
 
 // resolve returns the targets of the operations that have an address.
 func resolve(s *subject, o Options) (map[hook.Op]*target, error) {
+	if first := s.first(); len(o.Addresses) == 0 && s.plugged(first) != "" {
+		return nil, usagef("--hook: is missing: %s, %q is a transport that another program adds; expected the address "+
+			"of a webhook or a gRPC server to ask instead", s.transportField(first), s.plugged(first))
+	}
 	addresses, err := split(s.kind, o.Addresses)
 	if err != nil {
 		return nil, err
@@ -89,7 +93,11 @@ func resolve(s *subject, o Options) (map[hook.Op]*target, error) {
 	for _, op := range s.kind.Operations {
 		address := s.address(op, addresses)
 		if address == "" {
-			if s.requires(op) {
+			switch name := s.plugged(op); {
+			case name != "":
+				s.skipped = append(s.skipped, fmt.Sprintf("%s, %q is a transport that another program adds, and %s has no "+
+					"address; expected --hook %s=ADDRESS of a webhook or a gRPC server", s.transportField(op), name, op, op))
+			case s.requires(op):
 				s.skipped = append(s.skipped, fmt.Sprintf("%s, which has no address; expected --hook %s=URL", op, op))
 			}
 			continue
@@ -98,8 +106,28 @@ func resolve(s *subject, o Options) (map[hook.Op]*target, error) {
 		if err != nil {
 			return nil, err
 		}
+		if name := s.plugged(op); name != "" {
+			s.skipped = append(s.skipped, fmt.Sprintf(
+				"%s, %q is a transport that another program adds: %s was asked instead",
+				s.transportField(op), name, targets[op].address))
+		}
 	}
 	return targets, nil
+}
+
+// plugged returns the name of the transport with which another program asks an operation; empty if
+// this program can ask it itself.
+func (s *subject) plugged(op hook.Op) string {
+	h := s.hooks[op]
+	if h == nil || h.Transport == nil {
+		return ""
+	}
+	return h.Transport.Name
+}
+
+// transportField names the controller and the field of an operation's transport, for messages.
+func (s *subject) transportField(op hook.Op) string {
+	return fmt.Sprintf("%s %q: spec.hooks.%s.transport.name", s.kind.Declared, s.controller.Name(), op)
 }
 
 // everyOp is the key of an address without an operation.
@@ -140,6 +168,10 @@ func (s *subject) address(op hook.Op, addresses map[hook.Op]string) string {
 		return own
 	}
 	common := addresses[everyOp]
+	isSocket := strings.HasPrefix(common, "unix://")
+	if isSocket && isWebhook(s.hooks[s.first()]) && s.hooks[op] == nil {
+		return "" // the controller has no path for it
+	}
 	if !isURL(common) {
 		return common
 	}
@@ -172,6 +204,9 @@ func declaredPath(h *v1alpha1.Hook) string {
 	return ""
 }
 
+// isWebhook reports whether a declared hook has a webhook, which is no fallback of a gRPC hook.
+func isWebhook(h *v1alpha1.Hook) bool { return h != nil && h.Webhook != nil && h.GRPC == nil }
+
 // declaredHook returns the name of a declared hook at its server.
 func declaredHook(h *v1alpha1.Hook) string {
 	if h == nil || h.GRPC == nil {
@@ -191,6 +226,9 @@ func (s *subject) target(op hook.Op, address string, o Options, security *materi
 		return t, s.webhook(t, o, security)
 	}
 	if path, isSocket := strings.CutPrefix(address, "unix://"); isSocket {
+		if isWebhook(s.hooks[op]) {
+			return t, s.webhookAt(t, path, o, security)
+		}
 		t.field = security.spec(map[string]any{"target": address, "insecure": true})
 		t.grpc = newSocketClient(path, t.timeout)
 		t.client = t.grpc
@@ -214,6 +252,32 @@ func (s *subject) webhook(t *target, o Options, security *material) error {
 		// not the address itself, which may hold a password
 		return usagef("--hook: the address of %s is no URL, expected http://host/path or https://host/path", t.op)
 	}
+	if err := s.setVersion(t, o); err != nil {
+		return err
+	}
+	t.field = security.spec(map[string]any{"url": t.address})
+	s.setMode(t)
+	u.User = nil
+	t.client = newWebhookClient(t, security)
+	t.address = u.String()
+	return nil
+}
+
+// webhookAt prepares the clients of a webhook that listens on a unix socket. The controller has the
+// path of its requests.
+func (s *subject) webhookAt(t *target, socket string, o Options, security *material) error {
+	if err := s.setVersion(t, o); err != nil {
+		return err
+	}
+	path := declaredPath(s.hooks[t.op])
+	t.field = security.spec(map[string]any{"url": t.address, "path": path})
+	s.setMode(t)
+	t.client = newSocketWebhookClient(t, socket, path)
+	return nil
+}
+
+// setVersion sets the version of a webhook's JSON, and with it whether unknown fields are faults.
+func (s *subject) setVersion(t *target, o Options) error {
 	declared := s.hooks[t.op]
 	t.version = cmp.Or(o.Version, "v1")
 	if o.Version == "" && declared != nil {
@@ -223,15 +287,16 @@ func (s *subject) webhook(t *target, o Options, security *material) error {
 		return usagef("--hook-version: got %q, expected v1 or v2", t.version)
 	}
 	t.strict = t.version == "v2"
-	t.field = security.spec(map[string]any{"url": t.address})
-	if declared != nil && declared.Webhook != nil && declared.Webhook.ResponseUnmarshalMode != "" {
+	return nil
+}
+
+// setMode sets how the engine reads unknown fields, if the controller says so.
+func (s *subject) setMode(t *target) {
+	if declared := s.hooks[t.op]; declared != nil && declared.Webhook != nil &&
+		declared.Webhook.ResponseUnmarshalMode != "" {
 		t.strict = declared.Webhook.ResponseUnmarshalMode == v1alpha1.UnmarshalStrict
 		t.field["responseUnMarshallMode"] = string(declared.Webhook.ResponseUnmarshalMode)
 	}
-	u.User = nil
-	t.client = newWebhookClient(t, security)
-	t.address = u.String()
-	return nil
 }
 
 // hostPort returns the address to dial for a gRPC target with one address.

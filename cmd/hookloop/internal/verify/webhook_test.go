@@ -3,10 +3,16 @@ package verify
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"net"
 	"net/http"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -211,5 +217,84 @@ func TestManyFaultsOfOneHook(t *testing.T) {
 	}
 	if _, err := json.Marshal(report); err != nil {
 		t.Errorf("the report is no JSON: %v", err)
+	}
+}
+
+// TestWebhookAtAUnixSocket verifies the webhooks of a controller that listen on one unix socket, at
+// the paths that it declares.
+func TestWebhookAtAUnixSocket(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "hook.sock")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked sync.Map
+	server := &http.Server{
+		ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+			asked.Store(request.URL.Path, true)
+			w.Header().Set("Content-Type", "application/json")
+			body := webhookAnswer(request)
+			if body == nil {
+				w.WriteHeader(http.StatusInternalServerError)
+				body = []byte(errParent.Error())
+			}
+			_, _ = w.Write(body) // the client may be gone
+		}),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+		<-served
+	})
+	controller := edited(declaring, "url: http://hook/sync", "url: unix:///run/hooks/hook.sock\n        path: /sync")
+	controller = edited(controller, "url: http://hook/finalize",
+		"url: unix:///run/hooks/hook.sock\n        path: /finalize")
+	report := verify(t, Options{Addresses: []string{"unix://" + path}, Files: []string{file(t, controller)}})
+	if report.Faults() > 0 || report.Questions[overWebhook] < 10 {
+		t.Error(text(t, report))
+	}
+	for _, want := range []string{"/sync", "/finalize"} {
+		if _, found := asked.Load(want); !found {
+			t.Errorf("no question came to %s", want)
+		}
+	}
+}
+
+// TestTransportOfAnotherProgram says which hook is asked instead of one whose transport this program
+// does not have, or that there is none.
+func TestTransportOfAnotherProgram(t *testing.T) {
+	t.Parallel()
+	const field = `CompositeController "demo": spec.hooks.sync.transport.name, "nats" is a transport that another ` +
+		`program adds`
+	controller := file(t, edited(declaring, "webhook:\n        url: http://hook/sync", "transport: {name: nats}"))
+	_, err := Verify(t.Context(), Options{Files: []string{controller}})
+	var usage *UsageError
+	want := "--hook: is missing: " + field + "; expected the address of a webhook or a gRPC server to ask instead"
+	if !errors.As(err, &usage) || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	_, err = Verify(t.Context(), Options{Files: []string{controller}, Command: []string{"sleep", "60"}})
+	want = `--controller: CompositeController "demo": spec.hooks.sync: transport.name: "nats" is a transport that ` +
+		`another program adds; expected webhook or grpc, which this program can call at the address of the command`
+	if !errors.As(err, &usage) || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	address := serveWebhook(t, nil)
+	report := verify(t, Options{Files: []string{controller}, Addresses: both(address)})
+	want = field + ": " + address + " was asked instead"
+	if !slices.Contains(report.Skipped, want) || report.Questions[overWebhook] < 10 {
+		t.Errorf("got  %q\nwant %q", report.Skipped, want)
+	}
+	other := file(t, edited(declaring, "webhook:\n        url: http://hook/finalize", "transport: {name: nats}"))
+	report = verify(t, Options{Files: []string{other}, Addresses: []string{address}})
+	want = strings.ReplaceAll(field, "sync", "finalize") +
+		", and finalize has no address; expected --hook finalize=ADDRESS of a webhook or a gRPC server"
+	if !slices.Contains(report.Skipped, want) {
+		t.Errorf("got  %q\nwant %q", report.Skipped, want)
 	}
 }
