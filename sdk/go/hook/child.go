@@ -12,8 +12,8 @@ import (
 // decorator's object, or an output of a map hook.
 type Child struct {
 	// Object is anything that marshals to JSON with apiVersion, kind and metadata.name: a map, a
-	// typed object with TypeMeta, a json.RawMessage, or an object that [Encode] returned. Fields
-	// that it leaves out keep the value that they have in the cluster.
+	// typed object with TypeMeta, a json.RawMessage, or an object that [Encode] returned. Hookloop
+	// leaves fields that it does not set to their owners.
 	Object any
 	// DependsOn lists desired objects that must exist and be ready before Hookloop creates this
 	// one. Hookloop deletes them only after this one. Use the function [DependsOn] to make the

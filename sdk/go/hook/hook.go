@@ -35,8 +35,8 @@ import (
 )
 
 // SyncFunc receives the observed state of one parent and returns the desired state. Hookloop calls
-// [Composite].Finalize, which has this type too, after the parent was deleted or is no longer
-// selected.
+// [Composite].Finalize, which has this type too, while the parent is being deleted, or after it is
+// no longer selected.
 type SyncFunc func(ctx context.Context, req *SyncRequest) (*SyncResponse, error)
 
 // DecorateFunc returns what to add to an object that someone else owns: labels, annotations, a

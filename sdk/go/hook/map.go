@@ -10,7 +10,8 @@ import (
 )
 
 // MapFunc receives one input and returns the outputs that should exist for it. [Mapper].Finalize
-// has this type too; it is called after the parent was deleted or is no longer selected.
+// has this type too; it is called while the parent is being deleted, or after it is no longer
+// selected.
 type MapFunc func(ctx context.Context, req *MapRequest) (*MapResponse, error)
 
 // TombstoneFunc decides which outputs to keep after their input is gone. Use [Keep] to make the
@@ -44,7 +45,7 @@ type MapRequest struct {
 	Outputs Groups
 	// Related holds the related objects, as in [SyncRequest].
 	Related map[string]RelatedGroup
-	// Finalizing is true after the parent was deleted or is no longer selected.
+	// Finalizing is true while the parent is being deleted, or after it is no longer selected.
 	Finalizing bool
 }
 

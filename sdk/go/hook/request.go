@@ -26,7 +26,7 @@ type SyncRequest struct {
 	// "configmaps.v1" or "deployments.apps/v1". A requirement gets a group only after Hookloop has
 	// read its objects. Use [Related] or [RequireRelated] to decode a group.
 	Related map[string]RelatedGroup
-	// Finalizing is true after the parent was deleted or is no longer selected.
+	// Finalizing is true while the parent is being deleted, or after it is no longer selected.
 	Finalizing bool
 }
 

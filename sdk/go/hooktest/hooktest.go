@@ -109,7 +109,7 @@ func declaredBy(groups hook.Groups, others []string) (kinds, error) {
 	return declared, nil
 }
 
-// Finalize does what [Sync] does, for a parent that was deleted or is no longer selected.
+// Finalize does what [Sync] does, for a parent that is being deleted or is no longer selected.
 func Finalize(ctx context.Context, f hook.SyncFunc, file string, kinds ...string) (*Answer, error) {
 	request, declared, err := read(file, kinds, true)
 	if err != nil {

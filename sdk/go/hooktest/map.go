@@ -22,7 +22,7 @@ func Map(ctx context.Context, f hook.MapFunc, file string, kinds ...string) (*An
 	return askMap(ctx, hook.Mapper{Map: f}, request, declared)
 }
 
-// FinalizeMap does what [Map] does, for a parent that was deleted or is no longer selected.
+// FinalizeMap does what [Map] does, for a parent that is being deleted or is no longer selected.
 func FinalizeMap(ctx context.Context, f hook.MapFunc, file string, kinds ...string) (*Answer, error) {
 	request, declared, err := readMap(file, kinds)
 	if err != nil {

@@ -28,7 +28,7 @@ class SyncRequest(TypedDict):
     # By the name of the rule or, if it has no name, by resource: "configmaps.v1". If Hookloop could
     # not read a group, any access to it raises RelatedUnknown.
     related: Mapping[str, Mapping[str, Object]]
-    # True after the parent was deleted or is no longer selected.
+    # True while the parent is being deleted, or after it is no longer selected.
     finalizing: bool
 
 
@@ -58,8 +58,8 @@ class MapRequest(TypedDict):
 
 
 class MapFinalizeRequest(TypedDict):
-    """Describes one input after the parent was deleted or is no longer selected. See MapRequest for
-    the fields; input is None if the input is gone.
+    """Describes one input while the parent is being deleted, or after it is no longer selected. See
+    MapRequest for the fields; input is None if the input is gone.
     """
 
     controller: Object

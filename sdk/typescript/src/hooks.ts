@@ -13,7 +13,7 @@ export interface SyncRequest<Parent = Unstructured> {
    * The key is the name of the rule or, if it has no name, the resource ("configmaps.v1").
    */
   readonly related: RelatedGroups;
-  /** True after the parent was deleted or is no longer selected. */
+  /** True while the parent is being deleted, or after it is no longer selected. */
   readonly finalizing: boolean;
 }
 
@@ -46,8 +46,8 @@ export interface MapRequest<Parent = Unstructured, Input = Unstructured> {
 }
 
 /**
- * Describes one input after the parent was deleted or is no longer selected. input is null if it is
- * gone; see MapRequest for the other fields.
+ * Describes one input while the parent is being deleted, or after it is no longer selected. input
+ * is null if it is gone; see MapRequest for the other fields.
  */
 export type MapFinalizeRequest<Parent = Unstructured, Input = Unstructured> =
   Omit<MapRequest<Parent, Input>, "input"> & { readonly input: Frozen<Input> | null };
@@ -118,8 +118,8 @@ export interface SyncResponse extends ResponseDetails {
   status?: object | null;
   /**
    * Every child that should exist, each with apiVersion, kind and metadata.name. Hookloop deletes
-   * observed children that are not in the list. Fields that an object does not set stay as they
-   * are. Use function child to add dependencies or readiness.
+   * observed children that are not in the list, and leaves fields that an object does not set to
+   * their owners. Use function child to add dependencies or readiness.
    */
   children?: readonly object[] | null;
   /** Allows the parent to be deleted. Only finalize should set it. */
@@ -209,7 +209,7 @@ type Awaitable<T> = T | Promise<T>;
 
 /**
  * Receives one parent and returns the children that should exist for it. As finalize, it is called
- * after the parent was deleted or is no longer selected.
+ * while the parent is being deleted, or after it is no longer selected.
  */
 export type SyncFunction<Parent> = (request: SyncRequest<Parent>, call: Call) => Awaitable<SyncResponse>;
 
