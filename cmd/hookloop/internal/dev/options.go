@@ -10,8 +10,8 @@ import (
 type Options struct {
 	// Files lists files and folders with the controllers and the CRDs of their resources.
 	Files []string
-	// Controllers names the controllers to run (composite/web). If it is empty, there must be only one
-	// if Command is set.
+	// Controllers names the controllers to run (composite/web). If it is empty, all of them run; with
+	// a Command there must be only one.
 	Controllers []string
 	// Command starts the hook. Without it the hook is called at its declared address.
 	Command []string

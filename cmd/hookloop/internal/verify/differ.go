@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// maxDifferences bounds the differences between two answers that a finding names.
+	// maxDifferences limits how many differences a finding names.
 	maxDifferences = 4
-	// maxValue bounds a value in a difference, in bytes.
+	// maxValue limits a value in a difference, in bytes.
 	maxValue = 60
 )
 
-// Difference is a place at which two answers differ.
+// Difference names a place where two answers differ.
 type Difference struct {
-	// Part is the child, or the other part of the answer: status, labels, conditions.
+	// Part names the child or another part of the answer: status, labels, conditions.
 	Part string `json:"part"`
-	// Path is the place in the part; empty for the whole part.
+	// Path is the place within the part, or empty for the whole part.
 	Path string `json:"path,omitempty"`
-	// Before and After are the values; absent values are null. Values of Secrets are masked.
+	// Before and After are the values. An absent value is null, and values of Secrets are masked.
 	Before any `json:"before"`
 	After  any `json:"after"`
 }
@@ -56,10 +56,9 @@ func valueText(value any) string {
 	return string(data)
 }
 
-// differences compares two answers to one question as the engine does. The order of children,
-// conditions, Events, results and rules has no meaning, and neither has the order of keys; the
-// order of the items of any other list has one. The time of the next sync is left out: it may
-// depend on the clock.
+// differences compares two answers to the same question as the engine does. The order of children,
+// conditions, Events, results, rules and keys does not count; the order of any other list does. The
+// time of the next sync is ignored, because it may depend on the clock.
 func differences(q *hook.Question, before, after *hook.Answer) []Difference {
 	d := differ{}
 	d.parts(children(q, before), children(q, after))
@@ -227,8 +226,8 @@ func listed(found []Difference) string {
 	return strings.Join(texts, "; ")
 }
 
-// isTime reports whether a value is a time near now: RFC 3339, or seconds to nanoseconds since
-// 1970.
+// isTime returns true if a value is a time near now: RFC 3339, or a number of seconds to
+// nanoseconds since 1970.
 func isTime(value any, now time.Time) bool {
 	near := func(t time.Time) bool { return t.Sub(now).Abs() < 48*time.Hour }
 	var number float64

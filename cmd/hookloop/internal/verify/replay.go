@@ -15,43 +15,43 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// ReplayOptions are recordings, and the hook that is asked.
+// ReplayOptions says which recordings to replay, and which hook to ask.
 type ReplayOptions struct {
-	// Files are recordings, or folders of them.
+	// Files lists recordings, or folders of them.
 	Files []string
-	// Addresses, Version and Timeout are as in Options.
+	// Addresses, Version and Timeout are the same as in [Options].
 	Addresses []string
 	Version   string
 	Timeout   time.Duration
 	Security
 }
 
-// Replayed is the result of one recording.
+// Replayed compares the answer to one recording with the recorded one.
 type Replayed struct {
 	File       string              `json:"file"`
 	Kind       hook.ControllerKind `json:"kind"`
 	Operation  hook.Op             `json:"operation"`
 	Parent     string              `json:"parent"`
 	RecordedAt time.Time           `json:"recordedAt"`
-	// Same reports that the answer is the recorded one.
+	// Same is true if the answer is the recorded one.
 	Same bool `json:"same"`
-	// Differences are those between the recorded answer and the new one.
+	// Differences lists how the new answer differs from the recorded one.
 	Differences []Difference `json:"differences,omitempty"`
-	// RecordedError and Error are the errors of the two calls.
+	// RecordedError and Error are how the two calls failed, if they did.
 	RecordedError string `json:"recordedError,omitempty"`
 	Error         string `json:"error,omitempty"`
-	// Masked counts the values of Secrets that the hook has seen as masks. An answer that is
-	// computed from such a value differs.
+	// Masked counts the values of Secrets that the recording hides from the hook. An answer that is
+	// computed from one of them will differ.
 	Masked int `json:"masked,omitempty"`
 }
 
-// ReplayReport is the result of all recordings.
+// ReplayReport holds the results of all recordings.
 type ReplayReport struct {
 	Replayed []Replayed `json:"replayed"`
 }
 
-// Replay asks a hook the questions of recordings again. The error is a *UsageError, or the
-// context's; a hook that fails is a difference.
+// Replay asks a hook the questions of recordings again. A hook that fails counts as a difference.
+// Replay returns an error for a wrong option (a *[UsageError]) or if ctx ends.
 func Replay(ctx context.Context, o ReplayOptions) (*ReplayReport, error) {
 	if o.Timeout < 0 {
 		return nil, usagef("--timeout: got %s, expected a positive duration", o.Timeout)
@@ -209,7 +209,7 @@ func (r *reply) explain() string {
 	return "no answer"
 }
 
-// Different counts the recordings with another answer.
+// Different counts the recordings whose answer differs.
 func (r *ReplayReport) Different() int {
 	different := 0
 	for _, one := range r.Replayed {

@@ -13,28 +13,28 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// reply is what came after a question.
+// reply holds what came back after a question.
 type reply struct {
-	// took is the time until the end of the call.
+	// took is how long the call lasted.
 	took time.Duration
 	// answer is nil if none came, or none that could be decoded.
 	answer *hook.Answer
-	// failure is the error that the hook returned; nil if it answered.
+	// failure is the error that the hook returned, or nil if it answered.
 	failure *failure
-	// faults are those of the encoding.
+	// faults lists what is wrong with the encoding.
 	faults []fault
-	// unreachable is the reason why the hook was not asked.
+	// unreachable says why the hook could not be asked.
 	unreachable string
-	// timedOut reports that no answer came in time, and endless that the call was still open a while
+	// timedOut is true if no answer came in time. endless is true if the call was still open a while
 	// after its deadline.
 	timedOut, endless bool
 }
 
-// failure is the status of a failed call.
+// failure holds the status of a failed call.
 type failure struct {
 	// code is a gRPC code or an HTTP status; empty if the call ended without one.
 	code, message string
-	// missing reports that the hook does not serve the operation.
+	// missing is true if the hook does not serve the operation.
 	missing bool
 	// vague explains why the code is none to act on; empty if it is one.
 	vague string
@@ -47,7 +47,7 @@ func (f *failure) String() string {
 	return fmt.Sprintf("%s: %q", f.code, shortened(f.message))
 }
 
-// fault is a broken rule, and what came.
+// fault names the rule that is broken, and what came.
 type fault struct{ id, got string }
 
 func (r *reply) fault(id, format string, args ...any) {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// maxFindings bounds the findings of a report.
+	// maxFindings limits the findings of a report.
 	maxFindings = 200
 	// maxGot bounds the text of a finding, in bytes.
 	maxGot = 400
@@ -24,7 +24,7 @@ const (
 	maxRequestText = 4 << 10
 )
 
-// Finding is a rule that an answer breaks.
+// Finding says which rule an answer breaks.
 type Finding struct {
 	Rule
 	// Operation is sync, finalize or customize. Over is the transport: gRPC, stream or webhook.
@@ -34,23 +34,23 @@ type Finding struct {
 	// of a webhook, version v2; it is absent if it is larger than 64 KiB.
 	Question string          `json:"question"`
 	Request  json.RawMessage `json:"request,omitempty"`
-	// Shrunk reports that Request is the smallest question that was found to show the fault.
+	// Shrunk is true if Request is the smallest question that we found to show the fault.
 	Shrunk bool `json:"shrunk,omitempty"`
-	// Got is what came.
+	// Got is what the hook returned.
 	Got string `json:"got"`
-	// More counts further questions with the same fault.
+	// More counts the other questions with the same fault.
 	More int `json:"more,omitempty"`
 }
 
-// Report is the result of all questions to one hook.
+// Report holds the results of all questions to a hook.
 type Report struct {
 	Kind hook.ControllerKind `json:"kind"`
 	// Addresses are the addresses of the operations.
 	Addresses map[hook.Op]string `json:"addresses"`
-	// Questions counts the questions by transport.
+	// Questions counts the questions for each transport.
 	Questions map[string]int `json:"questions"`
 	Findings  []Finding      `json:"findings"`
-	// Skipped names checks that were not possible, with the reason.
+	// Skipped names checks that were not possible, and why.
 	Skipped []string `json:"skipped,omitempty"`
 }
 
@@ -76,7 +76,7 @@ func (r *Report) Faults() int {
 	return faults
 }
 
-// Unreachable reports whether the hook did not answer any call.
+// Unreachable returns true if the hook has not answered any call.
 func (r *Report) Unreachable() bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.ID == ruleUnreachable })
 }

@@ -2,7 +2,7 @@ package verify
 
 import "slices"
 
-// Level is the weight of a finding.
+// Level says how bad a finding is.
 type Level string
 
 // The levels. A Fault damages answers, or makes the engine reject them. A Note is information, and
@@ -14,11 +14,11 @@ const (
 	Note  Level = "note"
 )
 
-// Rule is one property of a good hook. Its ID is stable.
+// Rule describes one property of a good hook. Its ID does not change between releases.
 type Rule struct {
 	ID    string `json:"id"`
 	Level Level  `json:"level"`
-	// Expected is the property, as a noun phrase.
+	// Expected describes the property in a noun phrase.
 	Expected string `json:"expected"`
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/hookloop/hookloop/transports"
 )
 
-// Security is the trust and the credentials of the calls. All fields but Insecure and ServerName
+// Security holds the certificates and credentials for calls. All fields but Insecure and ServerName
 // are names of files.
 type Security struct {
 	// CA has the certificates to trust instead of the system's.
@@ -27,10 +27,10 @@ type Security struct {
 	ServerName string
 }
 
-// everywhere allows a hook at any unix socket: the caller has named it.
+// everywhere allows a hook at any unix socket, because the caller has named it.
 var everywhere = transports.Sockets{"/"}
 
-// anywhere allows the credentials of the options for every address: the caller has named both.
+// anywhere allows sending the credentials to every address, because the caller has named both.
 var anywhere = transports.SecretPolicy{Unrestricted: []string{secretNamespace}}
 
 // The Secret as which the engine's clients read the credentials.

@@ -1,12 +1,14 @@
-// Package verify asks a hook a fixed set of questions and reports the faults of its answers:
-// JSON in another encoding, children that the engine rejects, integers and texts that changed on
-// the way, errors without a code, deadlines and cancellations that the hook ignores.
+// Package verify asks a hook a fixed set of questions and reports what is wrong with its answers:
+// JSON in another encoding, children that the engine rejects, integers and texts that have changed
+// on the way, errors without a code, and deadlines and cancellations that the hook ignores. Call
+// [Verify] with the hook's address or command; [Replay] asks recorded questions again.
 //
-// It needs no cluster and writes nothing: the caller names the hook's address, and optionally the
-// controller, its CRDs and a parent. It does not judge whether the children are the right ones. A
-// client of its own shows what the engine's client would hide; package plan and the engine's
-// transports then judge the same answers as in production. The tests run hooks with planted faults,
-// each of which must be found by its id. The functions are safe for concurrent use.
+// It needs no cluster. You may pass the controller, its CRDs and a parent; otherwise built-in ones
+// are used. It cannot tell whether the children are the right ones.
+//
+// The package asks with clients of its own, which show what the engine's clients would hide. Then
+// the engine's planner and transports judge the same answers as in production. The functions are
+// safe for concurrent use.
 package verify
 
 import (
@@ -18,17 +20,19 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 )
 
-// DefaultTimeout is the timeout of a call if neither the options nor the controller sets one.
+// DefaultTimeout limits a call if neither the options nor the controller set a timeout.
 const DefaultTimeout = 10 * time.Second
 
-// Options are the hook and the way in which it is asked.
+// Options says which hook to ask, and how.
 type Options struct {
-	// Addresses are the hook's addresses as [OPERATION=]ADDRESS: a gRPC target, or the URL of a
+	// Addresses lists the hook's addresses as [OPERATION=]ADDRESS, each a gRPC target or the URL of a
 	// webhook.
 	Addresses []string
-	// Command starts the hook on loopback, in place of Addresses; the hook ends with Verify.
+	// Command starts the hook on loopback, instead of Addresses. The hook is stopped when Verify
+	// returns.
 	Command []string
-	// Kind is the kind of controller; empty means that of the controller in Files, else composite.
+	// Kind is the kind of controller. If it is empty, the kind of the controller in Files is used, or
+	// composite.
 	Kind string
 	// Files hold the controller and the CustomResourceDefinitions of its resources, as YAML.
 	Files []string
@@ -36,20 +40,20 @@ type Options struct {
 	Parent string
 	// Input is a file with an input of a map hook, as YAML; empty means a built-in one.
 	Input string
-	// Recordings are recordings of questions, or folders of them, which are asked, too. Without Files,
-	// the controller and the parent are those of the first one.
+	// Recordings lists recorded questions, or folders of them, to ask as well. Without Files, the
+	// controller and the parent come from the first one.
 	Recordings []string
-	// Version is the version of a webhook's JSON; empty means the controller's, else v1.
+	// Version is the version of a webhook's JSON. If it is empty, the controller's is used, or v1.
 	Version string
-	// Timeout is the timeout of a call; 0 means the controller's, else DefaultTimeout.
+	// Timeout limits a call. If it is 0, the controller's is used, or [DefaultTimeout].
 	Timeout time.Duration
 	Security
 
-	// answerTime replaces the measured answer time of a slow hook in tests; 0 means none.
+	// answerTime lets tests replace the measured time of a slow hook; 0 means to measure it.
 	answerTime time.Duration
 }
 
-// UsageError reports a wrong option or file.
+// UsageError says what is wrong with an option or a file.
 type UsageError struct{ Problem string }
 
 func (e *UsageError) Error() string { return e.Problem }
@@ -58,8 +62,9 @@ func usagef(format string, args ...any) error {
 	return &UsageError{fmt.Sprintf(format, args...)}
 }
 
-// Verify asks the hook all questions and returns the findings. The error is a *UsageError, the
-// context's, or that of a command that starts no hook; a hook that cannot be reached is a finding.
+// Verify asks the hook all questions and returns the findings. A hook that cannot be reached is a
+// finding. Verify returns an error for a wrong option (a *[UsageError]), if ctx ends, or if Command
+// does not start a hook.
 func Verify(ctx context.Context, o Options) (*Report, error) {
 	if o.Timeout < 0 {
 		return nil, usagef("--timeout: got %s, expected a positive duration", o.Timeout)
@@ -95,15 +100,15 @@ type examiner struct {
 	subject *subject
 	targets map[hook.Op]*target
 	report  *Report
-	// answered reports that the hook has ended a call with an answer or a status.
+	// answered is true once the hook has ended a call with an answer or a status.
 	answered bool
 	// answerTime is that of the options.
 	answerTime time.Duration
-	// engine are the engine's own hooks, by operation and mode.
+	// engine holds the engine's own hooks, by operation and mode.
 	engine map[string]*hook.Opened
 }
 
-// examine asks over each transport that the hook serves, gRPC's unary calls first.
+// examine asks over each transport that the hook serves, starting with gRPC's unary calls.
 func (e *examiner) examine(ctx context.Context) {
 	sync := e.targets[e.subject.first()]
 	e.checkHealth(ctx)
