@@ -26,11 +26,11 @@ import (
 // prefixBytes is the size of the prefix of a gRPC message: a flag, and the length.
 const prefixBytes = 5
 
-// overtime is how long a call is observed after its deadline.
+// overtime is how long to observe a call after its deadline.
 const overtime = 5 * time.Second
 
-// grpcClient makes unary calls over plain HTTP/2 (gRPC over HTTP2, doc/PROTOCOL-HTTP2.md). gRPC's
-// own client would end a call at its deadline, so that no caller could see whether the hook does.
+// grpcClient makes unary gRPC calls over plain HTTP/2 (doc/PROTOCOL-HTTP2.md of gRPC). gRPC's own
+// client would end a call at the deadline, so we could not see whether the hook ends it.
 type grpcClient struct {
 	base          string
 	named         string // the hook's name at its server; empty for the only one
@@ -71,7 +71,7 @@ func (c *grpcClient) ask(ctx context.Context, q *hook.Question) *reply {
 	return c.askWithin(ctx, q, c.timeout)
 }
 
-// askWithin makes the call with a deadline, and waits for its end beyond the deadline.
+// askWithin makes the call with a deadline, and keeps waiting for its end after that.
 func (c *grpcClient) askWithin(ctx context.Context, q *hook.Question, timeout time.Duration) *reply {
 	call := codec.New(q, codec.Meta("verify", c.named))
 	request, err := proto.Marshal(call.Request)
@@ -236,7 +236,7 @@ func (r *reply) unframe(header http.Header, data []byte) []byte {
 	return nil
 }
 
-// read checks the JSON in a response, and decodes it as the engine does.
+// read checks the JSON of a response and decodes it as the engine does.
 func (c *grpcClient) read(r *reply, q *hook.Question, response proto.Message) {
 	decodable := true
 	if with, ok := response.(interface{ GetStatus() []byte }); ok && len(with.GetStatus()) > 0 {

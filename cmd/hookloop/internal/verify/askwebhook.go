@@ -21,15 +21,15 @@ import (
 	"github.com/hookloop/hookloop/transports/webhook"
 )
 
-// webhookClient posts questions and keeps the response as it came: net/http would decompress it,
+// webhookClient posts questions and keeps each response as it came. net/http would decompress it,
 // and the engine's decoder would replace bytes that are not UTF-8.
 type webhookClient struct {
 	target        *target
 	url           string
 	authorization string
 	http          *http.Client
-	// gzip reports that the last response declared gzip for questions (RFC 7694), and refuted that
-	// the hook failed on one nevertheless.
+	// gzip is true if the last response accepted gzip for questions (RFC 7694). refuted is true if the
+	// hook then failed on one.
 	gzip, refuted atomic.Bool
 }
 
@@ -99,8 +99,8 @@ func (c *webhookClient) ask(ctx context.Context, q *hook.Question) *reply {
 	return r
 }
 
-// post posts a question. It is compressed if the hook declares gzip, whatever its size, and
-// repeated without compression if the hook fails.
+// post posts a question. It compresses the question if the hook accepts gzip, and repeats it
+// without compression if the hook fails.
 func (c *webhookClient) post(ctx context.Context, r *reply, body []byte) (*http.Response, error) {
 	if !c.gzip.Load() || c.refuted.Load() {
 		return c.send(ctx, body, "")
@@ -248,7 +248,7 @@ func (c *webhookClient) checkHeader(r *reply, header http.Header) {
 	}
 }
 
-// isError reports whether a response has fields, and none that an answer has.
+// isError returns true if a response has fields, but no field of an answer.
 func (c *webhookClient) isError(q *hook.Question, data []byte) bool {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(data, &fields) != nil || len(fields) == 0 {

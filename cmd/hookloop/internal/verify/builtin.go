@@ -7,7 +7,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// common are the kinds of children that the built-in controllers declare.
+// common lists the kinds of children that the built-in controllers declare.
 var common = []struct{ apiVersion, resource string }{
 	{"v1", "configmaps"},
 	{"v1", "secrets"},
@@ -31,7 +31,7 @@ var common = []struct{ apiVersion, resource string }{
 // builtinGroup is the group of the built-in parent.
 const builtinGroup = "verify.hookloop.dev/v1"
 
-// builtins make the declaring object of a run without a file.
+// builtins makes the controller if the user names no file.
 var builtins = map[hook.ControllerKind]func() map[string]any{
 	hook.Composite: builtinComposite,
 	hook.Decorator: builtinDecorator,

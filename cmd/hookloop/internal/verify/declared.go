@@ -11,10 +11,10 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// declared is the content of a declaring object.
+// declared holds what a controller declares.
 type declared struct {
 	parents, children []v1alpha1.ResourceRule
-	// inputs are those of a map controller.
+	// inputs lists the resources of a map controller's inputs.
 	inputs   []v1alpha1.ResourceRule
 	hooks    map[hook.Op]*v1alpha1.Hook
 	selector bool

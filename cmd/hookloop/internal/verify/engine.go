@@ -18,8 +18,7 @@ const (
 	streamMode = "Stream"
 )
 
-// engineAgrees asks once more by the engine's own client, which may refuse what this package's
-// client accepts.
+// engineAgrees asks once with the engine's own client, which may refuse what our client accepts.
 func (e *examiner) engineAgrees(direct *round) {
 	if direct.first == nil || e.report.Faults() > 0 {
 		return
@@ -65,7 +64,7 @@ func (e *examiner) overStream(direct *round) {
 	}
 }
 
-// equal reports whether two answers have the same status and children.
+// equal returns true if two answers have the same status and children.
 func equal(a, b *hook.Answer) bool {
 	if len(a.Children) != len(b.Children) || !sameJSON(a.Status, b.Status) {
 		return false
@@ -86,11 +85,12 @@ func sameJSON(a, b json.RawMessage) bool {
 	return json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
 }
 
-// streamTries is how often a question is asked until a stream is open.
+// streamTries is how often to ask until a stream is open.
 const streamTries = 3
 
-// byEngine returns a function that asks by the engine's own client. Over a stream it asks up to
-// streamTries times until one is open: without that, nothing is known about the hook's answer.
+// byEngine returns a function that asks with the engine's own client. For a stream it asks up to
+// streamTries times until one is open, because before that we learn nothing about the hook's
+// answer.
 func (e *examiner) byEngine(mode string) func(context.Context, *hook.Question) *reply {
 	return func(ctx context.Context, q *hook.Question) *reply {
 		begun := time.Now()
@@ -111,7 +111,7 @@ func (e *examiner) byEngine(mode string) func(context.Context, *hook.Question) *
 	}
 }
 
-// unreached reports whether a question did not reach the hook.
+// unreached returns true if a question did not reach the hook.
 func unreached(err error) bool {
 	var failure *hook.Error
 	return errors.As(err, &failure) && failure.Kind == hook.Unreachable
@@ -134,7 +134,7 @@ func (e *examiner) opened(op hook.Op, mode string) (*hook.Opened, error) {
 	return opened, nil
 }
 
-// engineError records the engine's own view of a failed call.
+// engineError records how the engine sees a failed call.
 func (r *reply) engineError(err error) {
 	var coded interface{ Code() string }
 	var failure *hook.Error

@@ -6,8 +6,9 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// wrongType asks about a parent with a text in place of each field that its users set, which most
-// hooks cannot answer. The error must have a code and a message; an answer is allowed.
+// wrongType asks about a parent in which every field that users set has become a text. Most hooks
+// cannot answer that. The hook may answer; if it returns an error, it must have a code and a
+// message.
 func (r *round) wrongType() {
 	m, err := r.subject.parent.Map()
 	if err != nil || r.first == nil {
@@ -25,8 +26,8 @@ func (r *round) wrongType() {
 	r.put("the parent with a text in place of its spec", r.question(r.subject.first(), parent, nil))
 }
 
-// withoutSpec asks about a parent that has none of the fields that its users set, unless its schema
-// requires a spec. The hook may answer or refuse it.
+// withoutSpec asks about a parent without the fields that users set, unless its schema requires a
+// spec. The hook may answer or refuse.
 func (r *round) withoutSpec() {
 	m, err := r.subject.parent.Map()
 	if err != nil || r.first == nil {

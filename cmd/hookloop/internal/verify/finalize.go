@@ -8,11 +8,11 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// maxFinalizing bounds the questions until a parent is final.
+// maxFinalizing limits how often we ask until the hook lets the parent go.
 const maxFinalizing = 12
 
-// finalize asks until the hook lets the parent go. Each question has the children that the answer
-// before it kept, as if Hookloop had deleted the others already.
+// finalize asks until the hook lets the parent go. Each question contains the children that the
+// last answer kept, as if Hookloop had deleted the others.
 func (r *round) finalize() {
 	if r.targets[hook.Finalize] == nil || r.first == nil {
 		return

@@ -17,11 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxExtras bounds the conditions, the events and the results of an answer (package plan).
+// maxExtras limits the conditions, events and results of an answer, as package plan does.
 const maxExtras = 32
 
-// judgeAnswer records the children that the engine rejects. The rules about single children come
-// first, because they name the fault; whatever else package plan rejects is answer-rejected.
+// judgeAnswer records the children that the engine would reject. It checks the rules about single
+// children first, because they name the fault. Anything else that package plan rejects is reported
+// as answer-rejected.
 func (r *round) judgeAnswer(name string, q *hook.Question, got *reply) {
 	before := len(r.report.Findings) + r.more()
 	if q.Op == hook.Customize {
@@ -80,7 +81,7 @@ func (r *round) judgeChildren(name string, q *hook.Question, a *hook.Answer) {
 	}
 }
 
-// identity decodes a child, and names what its identity lacks.
+// identity decodes a child and says what is missing in its identity.
 func identity(raw json.RawMessage) (*object.Object, string) {
 	var child struct {
 		APIVersion *string `json:"apiVersion"`
@@ -128,7 +129,8 @@ func (r *round) judgeLimits(name string, q *hook.Question, a *hook.Answer) {
 	}
 }
 
-// judgeRules checks the rules of related objects as far as it is possible without an API server.
+// judgeRules checks the rules for related objects, as far as this is possible without an API
+// server.
 func (r *round) judgeRules(name string, q *hook.Question, field string, rules []hook.RelatedRule) {
 	for i, rule := range rules {
 		if err := checkRule(rule); err != nil {

@@ -18,14 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// maxLeaves bounds the integers, and the texts, of a parent that are replaced.
+// maxLeaves limits how many integers, and how many texts, of a parent are replaced.
 const maxLeaves = 24
 
-// maxText bounds a text of an answer that is searched, in bytes.
+// maxText limits how much of an answer's text we look through, in bytes.
 const maxText = 1 << 20
 
-// The integers that replace those of the parent. The large one is 2^53+1, which a double cannot
-// hold; the small one fits into every integer field.
+// These integers replace the parent's. The large one is 2^53+1, which a double cannot hold. The
+// small one fits into every integer field.
 const (
 	largeInteger = int64(1<<53 + 1)
 	smallInteger = int64(91)
@@ -38,8 +38,8 @@ const extraKey = "qznumber"
 var changedInteger = regexp.MustCompile(
 	`9007199254740992(\.0+)?|9007199254740993\.0+|9\.00719925474099[0-9]*[eE]\+?15|\b91\.0+\b`)
 
-// counts matches the names of fields that may be a number of children. A hook could never finish
-// with 2^53+1 of them.
+// counts matches names of fields that may be a number of children. A hook could never create 2^53+1
+// of them.
 var counts = regexp.MustCompile(
 	`(?i)replica|count|size|parallel|complet|instance|shard|node|partition|worker|member|max|min|limit|total|desired`)
 
@@ -49,11 +49,11 @@ const (
 	textEnd   = "qzend"
 )
 
-// leaf is an integer or a text of a parent that a question changes.
+// leaf is an integer or a text of a parent that we replace in a question.
 type leaf struct {
 	path  []string
 	value any
-	// count reports that another integer has led to another number of children.
+	// count is true if another integer has led to another number of children.
 	count bool
 }
 
@@ -72,11 +72,11 @@ func (l leaf) String() string {
 	return b.String()
 }
 
-// probe is one value for a leaf.
+// probe is a value to put in place of a leaf.
 type probe struct {
 	name  string
 	value func(leaf) (any, bool)
-	// check returns the changed value in a text of the answer; empty if there is none.
+	// check looks for a changed value in a text of the answer. It returns "" if there is none.
 	check func(text []byte) string
 	rule  string
 }
@@ -126,8 +126,8 @@ func textProbe(payload string) func(leaf) (any, bool) {
 	}
 }
 
-// probes changes one integer or text of the parent at a time, and looks for it in the answer. A
-// hook may refuse such a parent: it need not copy any value.
+// probes replaces one integer or text of the parent at a time, and looks for the value in the
+// answer. The hook may refuse such a parent, and need not copy any value.
 func (r *round) probes() {
 	if r.first == nil {
 		return

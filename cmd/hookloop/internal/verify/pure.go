@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// maxRepeats is the number of times that a question is asked again: the order of a map with few
-	// keys is the same most of the time in some languages.
+	// maxRepeats is how often a question is asked again. In some languages, a map with few keys has
+	// the same order most of the time.
 	maxRepeats = 16
-	// repeatTime bounds the time for the repeats of one question.
+	// repeatTime limits the time for repeating one question.
 	repeatTime = 500 * time.Millisecond
-	// moved is how far the clock must have moved: times in answers have seconds.
+	// moved is how far the clock must move: times in answers often have only seconds.
 	moved = 1100 * time.Millisecond
 	// tick is how far a clock with milliseconds must have moved to have another value.
 	tick = 2 * time.Millisecond
@@ -38,7 +38,7 @@ func (r *round) remember(name string, q *hook.Question, got *reply) {
 	}
 }
 
-// pure asks the remembered questions again: immediately, with other orders, and after the clock has
+// pure asks the remembered questions again: at once, with other orders, and after the clock has
 // moved. The answers must be the same.
 func (r *round) pure() {
 	var steady []asked
@@ -99,8 +99,8 @@ func (r *round) inAnyOrder(a asked) bool {
 	return true
 }
 
-// clock asks again after the clock has moved, twice: an answer that differs once may follow a
-// schedule.
+// clock asks again after the clock has moved, and does so twice: an answer that differs only once
+// may follow a schedule.
 func (r *round) clock(all []asked) {
 	for range 2 {
 		if len(all) == 0 || !r.waitUntil(all[len(all)-1].at.Add(moved)) {
@@ -140,7 +140,8 @@ func (r *round) waitUntil(at time.Time) bool {
 	}
 }
 
-// quiet asks without judging the reply: the questions of shrinking are not the user's.
+// quiet asks without judging the reply, because the user does not know the questions that shrink
+// asks.
 func (r *round) quiet(q *hook.Question) *hook.Answer {
 	r.report.Questions[r.over]++
 	return r.ask(r.ctx, q).answer

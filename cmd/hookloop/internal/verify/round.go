@@ -9,7 +9,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// callers is the number of calls at a time in the question about cancellation.
+// callers is how many calls the question about cancellation makes at the same time.
 const callers = 12
 
 // round asks all questions over one transport.
@@ -24,7 +24,7 @@ type round struct {
 	madeUp  string
 	// first is the answer about the parent without children.
 	first *hook.Answer
-	// missing reports that Sync is not served.
+	// missing is true if the hook does not serve Sync.
 	missing bool
 	// fastest is the shortest time of an answer.
 	fastest time.Duration
@@ -32,7 +32,7 @@ type round struct {
 	thorough bool
 	// questions are asked again, with their answers.
 	questions []asked
-	// impure reports that an answer was not a function of its question.
+	// impure is true if an answer did not depend on the question alone.
 	impure bool
 }
 

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// maxSyncs bounds the syncs until there is nothing to write any more. A hook may create one
-	// child after the other.
+	// maxSyncs limits the syncs until nothing is left to write. A hook may create one child after the
+	// other.
 	maxSyncs = 30
-	// maxSame is the number of syncs that may write the same objects, one after the other.
+	// maxSame limits how many syncs in a row may write the same objects.
 	maxSame = 4
 )
 
-// settling is the way of a hook to a fixed point.
+// settling follows a hook until its answers change nothing any more.
 type settling struct {
 	*round
 	world *world
@@ -38,8 +38,8 @@ type settling struct {
 	failed  bool
 }
 
-// fixedPoint lets the engine write the hook's answers to an API server in memory, until there is
-// nothing to write any more.
+// fixedPoint lets the engine write the hook's answers to an API server in memory until nothing is
+// left to write.
 func (r *round) fixedPoint() {
 	s := &settling{round: r, desired: map[string]map[string]any{}, set: map[string][]string{}}
 	opened := map[hook.Op]*hook.Opened{}
@@ -213,9 +213,9 @@ func (s *settling) observe(q *hook.Question) {
 	}
 }
 
-// echoes looks for such fields in an answer about children that a user has changed. A hook may
-// return an observed child as it is, to keep it; one that repairs a child must not return what the
-// server has set.
+// echoes changes children as a user might, and looks in the answer for fields that only the server
+// sets. To keep a child as it is, a hook may return the observed object; if it repairs the child,
+// it must not return those fields.
 func (s *settling) echoes() {
 	if s.answer == nil {
 		return

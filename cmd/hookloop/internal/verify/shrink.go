@@ -9,10 +9,10 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// maxShrinking bounds the questions that are tried to shrink one.
+// maxShrinking limits how many questions we try to make one smaller.
 const maxShrinking = 64
 
-// piece is a part of a question that may be dropped.
+// piece is a part of a question that may be left out.
 type piece struct {
 	// where is the object: parent, input, controller, or a group of children or related objects.
 	where string

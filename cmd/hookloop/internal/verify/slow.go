@@ -10,16 +10,16 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 )
 
-// slowest is the answer time from which a hook is slow enough to see whether it heeds deadlines and
-// cancellations. A faster hook has nothing to end.
+// slowest is how slow a hook must be until we can see whether it respects deadlines and
+// cancellations. A faster hook has no work to stop.
 const slowest = 200 * time.Millisecond
 
 // slowTries is how often a finding about time must show, one after the other, so that a busy
 // machine is no fault.
 const slowTries = 3
 
-// slow checks the end of calls that no caller waits for. A finding has a margin of several answer
-// times.
+// slow checks that the hook stops calls that no caller waits for. A finding needs a margin of
+// several answer times.
 func (r *round) slow() {
 	if r.first == nil {
 		return
@@ -62,8 +62,8 @@ func (r *round) deadline(q *hook.Question) {
 		fmt.Sprintf("the end of the call %s after the deadline", late.Round(time.Millisecond)))
 }
 
-// cancellation cancels many calls, and measures the next one. A hook that continues cancelled
-// calls has no room for it.
+// cancellation cancels many calls and measures the next one. If the hook continues with cancelled
+// calls, it has no room for it.
 func (r *round) cancellation(q *hook.Question) {
 	allowed := 4*r.fastest + 500*time.Millisecond
 	var took time.Duration

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// subject is what the questions are about: a controller, its resources and a parent.
+// subject holds what the questions are about: a controller, its resources and a parent.
 type subject struct {
 	kind       hook.Descriptor
 	controller *object.Object

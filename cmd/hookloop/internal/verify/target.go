@@ -30,7 +30,7 @@ type client interface {
 	close()
 }
 
-// target is the address of one operation.
+// target says how to call one operation.
 type target struct {
 	op      hook.Op
 	address string

@@ -21,8 +21,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// world is an API server in memory with the parent, and the engine's own pipeline on it. The hook
-// is asked by the round, so that its answers are judged, too.
+// world runs the engine's own pipeline on an API server in memory with the parent. The round asks
+// the hook, so that its answers are judged, too.
 type world struct {
 	*dryrun.Sync
 	subject *subject
