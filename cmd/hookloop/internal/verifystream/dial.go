@@ -14,10 +14,10 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// maxPiece bounds a single gRPC message, above the largest valid one.
+// maxPiece limits a single gRPC message. It is above the largest valid one.
 const maxPiece = 64 << 20
 
-// DialOptions are the address and the credentials of a hook that listens.
+// DialOptions says where a hook listens, and how to trust it.
 type DialOptions struct {
 	Options
 	// Address is host:port.
@@ -29,7 +29,7 @@ type DialOptions struct {
 	ServerName string
 }
 
-// Dial plays the dialogues with a hook that listens, and writes a line for each.
+// Dial plays the dialogues with a hook that listens, and writes a line about each to out.
 func Dial(ctx context.Context, o DialOptions, out io.Writer) ([]Result, error) {
 	transport := insecure.NewCredentials()
 	if o.CAFile != "" {

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// ListenOptions are the address and the certificate at which hooks dial in.
+// ListenOptions says where hooks can dial in.
 type ListenOptions struct {
 	Options
 	// Listening is called once with the address.
@@ -24,15 +24,14 @@ type ListenOptions struct {
 	Address string
 	// CertFile and KeyFile name PEM files; hooks dial in over TLS.
 	CertFile, KeyFile string
-	// AttachWait is the longest wait for the hook to dial in; 0 means DefaultAttachWait.
+	// AttachWait limits how long to wait for the hook to dial in; 0 means [DefaultAttachWait].
 	AttachWait time.Duration
 }
 
-// DefaultAttachWait is the default of ListenOptions.AttachWait. It is longer than a hook's usual
-// backoff.
+// DefaultAttachWait is longer than the usual backoff of a hook.
 const DefaultAttachWait = time.Minute
 
-// Listen plays the dialogues with a hook that dials in, and writes a line for each.
+// Listen plays the dialogues with a hook that dials in, and writes a line about each to out.
 func Listen(ctx context.Context, o ListenOptions, out io.Writer) ([]Result, error) {
 	certificate, err := credentials.NewServerTLSFromFile(o.CertFile, o.KeyFile)
 	if err != nil {

@@ -1,17 +1,15 @@
-// Package verifystream checks the hook's side of a stream (proto package hookloop.stream.v1). It plays
-// the engine's side of recorded dialogues against a running hook, and reports each difference.
+// Package verifystream checks that an SDK speaks the stream protocol (proto package
+// hookloop.stream.v1), for "hookloop verify-stream". It plays the engine's side of recorded
+// dialogues against a running hook and reports each difference.
 //
 //	dialogues/*.yaml ─→ player ─ link ─→ the hook under test
 //	        results ←─ player ←─ link ←─┘
 //
-// The hook under test must be the reference hook of docs/reference/checking-an-sdk.md. The kit
-// dials the hook, or listens as a gateway for a hook that dials in. It shares no code with the
-// state machines of the engine and the SDKs: the dialogues have literal digests, and the package
-// has its own function for the digests of responses. It is not for the content of a hook's
-// responses in general.
+// Write the reference hook of docs/reference/checking-an-sdk.md with your SDK. Call [Dial] if it
+// listens, or [Listen] if it dials in. Do not use the package to check what another hook answers.
 //
-// Tests run it against hooks on the three SDKs, and against hooks with planted faults, which must
-// fail (test/streamkit).
+// The package shares no code with the engine's and the SDKs' state machines: the digests in the
+// dialogues are literal, and it computes those of responses itself.
 package verifystream
 
 import (
@@ -24,25 +22,25 @@ import (
 	"unicode"
 )
 
-// DefaultWait is the default of Options.Wait.
+// DefaultWait is used if Options.Wait is 0.
 const DefaultWait = 10 * time.Second
 
-// Options select the dialogues and their timeouts.
+// Options says which dialogues to play, and how long to wait.
 type Options struct {
 	// Only lists the names of dialogues to play; empty means all. Skip lists those to leave out.
 	Only, Skip []string
-	// Wait is the longest wait for one message of the hook; 0 means DefaultWait.
+	// Wait limits how long to wait for one message of the hook; 0 means [DefaultWait].
 	Wait time.Duration
 	// Transcript adds the messages of each failed dialogue to its result.
 	Transcript bool
 }
 
-// OptionError reports an option that cannot be used: a wrong name, value or file.
+// OptionError says which option cannot be used: a wrong name, value or file.
 type OptionError struct{ problem string }
 
 func (e *OptionError) Error() string { return e.problem }
 
-// Outcome is the result of a dialogue.
+// Outcome says how a dialogue ended.
 type Outcome string
 
 // The outcomes.
@@ -52,11 +50,11 @@ const (
 	Skipped Outcome = "skip"
 )
 
-// Result is the result of one dialogue.
+// Result describes how one dialogue went.
 type Result struct {
 	Name    string  `json:"name"`
 	Outcome Outcome `json:"outcome"`
-	// Detail is the failed step with the expectation, or the reason for skipping.
+	// Detail names the step that failed and what it expected, or says why the dialogue was skipped.
 	Detail string `json:"detail,omitempty"`
 }
 
