@@ -129,14 +129,14 @@ func children(name string, spec *spec) ([]*hookv1.DesiredObject, error) {
 		}},
 	}
 	var desired []*hookv1.DesiredObject
-	for i, o := range objects {
+	var before object // the object that must be ready first
+	for _, o := range objects {
 		body, err := json.Marshal(o)
 		if err != nil {
 			return nil, err
 		}
 		child := &hookv1.DesiredObject{Encoding: hookv1.Encoding_ENCODING_JSON, Body: body}
-		if i > 0 {
-			before := objects[i-1]
+		if before != nil {
 			child.DependsOn = []*hookv1.Dependency{{
 				ApiVersion: before["apiVersion"].(string),
 				Kind:       before["kind"].(string),
@@ -144,6 +144,7 @@ func children(name string, spec *spec) ([]*hookv1.DesiredObject, error) {
 			}}
 		}
 		desired = append(desired, child)
+		before = o
 	}
 	return desired, nil
 }
