@@ -14,8 +14,8 @@ func newReplay() *cobra.Command {
 		Short: "Ask a hook recorded questions again, and show what differs",
 		Long: `Ask a hook recorded questions again, and show what differs.
 
-A file is a recording of "hookloop serve --record-dir", or a folder of them. The hook is asked by the
-engine's own client; it needs no cluster. Answers are compared as the engine does: the order of keys and
+A file is a recording of "hookloop serve --record-dir", or a folder of them. The engine's own
+client asks the hook, without a cluster. Answers are compared as the engine does: the order of keys and
 of children has no meaning, and the time until the next sync is left out. Values of Secrets are masked in
 recordings, so an answer that is computed from one differs.
 

@@ -25,7 +25,7 @@ func newTop() *cobra.Command {
 The table is computed from two scrapes of the engine's metrics, and drawn again after each interval
 on a terminal. Elsewhere, and with -o json, it is printed once.
 
-The engine is asked through the API server, which needs the rights "list" on pods and "get" on
+We reach the engine through the API server, which needs the rights "list" on pods and "get" on
 pods/proxy in the engine's namespace, or at --metrics-url.`,
 		Example: `  hookloop top
   hookloop top --once --metrics-url http://127.0.0.1:9999

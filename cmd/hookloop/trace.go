@@ -35,7 +35,7 @@ on; of each whether it is ready, or why not, and the finalizers that hold one th
 Below it are the last sync of each controller, as the engine knows it, and the trace of the latest
 change of the object. With -o id only the id of that trace is printed.
 
-The engine is asked through the API server, which needs the rights "list" on pods and "get" on
+We reach the engine through the API server, which needs the rights "list" on pods and "get" on
 pods/proxy in the engine's namespace, or at --metrics-url. Without an engine, the rest is shown.`,
 		Example: `  hookloop trace website shop -n demo
   hookloop trace website/shop -n demo --watch

@@ -51,7 +51,7 @@ Each line is file:line:column: severity: message. Exit code: 0 without errors, 1
 	flags.StringArrayVarP(&files, "filename", "f", nil,
 		"file or directory with controllers, CRDs and other objects, or - for stdin; repeatable")
 	flags.StringArrayVar(&options.Hook.Addresses, "hook", nil,
-		"[OPERATION=]ADDRESS of the controller's hook, which is asked; repeatable")
+		"[OPERATION=]ADDRESS of the controller's hook, to ask it as well; repeatable")
 	flags.BoolVar(&options.Hook.Insecure, "insecure", false, "call a gRPC hook in plain text")
 	flags.StringVar(&options.Hook.CA, "ca", "", "file with the CA certificates of the hook; empty trusts the system's")
 	flags.StringVar(&options.Hook.Cert, "cert", "", "file with the client's certificate")
