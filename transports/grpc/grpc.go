@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/budget"
 	"github.com/hookloop/hookloop/internal/protocol/decode"
@@ -301,7 +302,8 @@ func (c *client) try(ctx context.Context, q *hook.Question) (*hook.Answer, error
 		return nil, c.credentialsError(err)
 	}
 	previous := c.connections.get()
-	answer, err := c.call(withAuthorization(ctx, used), q)
+	meta := codec.Meta(c.build, c.hook)
+	answer, err := c.call(withAuthorization(ctx, used), q, meta)
 	if err == nil {
 		return answer, nil
 	}
@@ -321,12 +323,14 @@ func (c *client) try(ctx context.Context, q *hook.Question) (*hook.Answer, error
 		c.connections.replace(previous)
 	}
 	c.connections.get().ResetConnectBackoff()
-	return c.call(withAuthorization(ctx, now), q, grpc.WaitForReady(true)) // waits for a connection with the new material
+	// waits for a connection with the new material
+	return c.call(withAuthorization(ctx, now), q, meta, grpc.WaitForReady(true))
 }
 
 // call sends the question and decodes the answer. It notes the sizes of both in the span.
-func (c *client) call(ctx context.Context, q *hook.Question, options ...grpc.CallOption) (*hook.Answer, error) {
-	meta := codec.Meta(c.build, c.hook)
+func (c *client) call(
+	ctx context.Context, q *hook.Question, meta *hookv1.RequestMeta, options ...grpc.CallOption,
+) (*hook.Answer, error) {
 	request, err := codec.Encode(q, meta)
 	if err != nil {
 		return nil, status.Errorf(codes.Internal, "encoding the request: %v", err)

@@ -97,6 +97,51 @@ func TestCertificateOfARefusedName(t *testing.T) {
 	}
 }
 
+// renewing is a hook that refuses the first call, after it has renewed the engine's credentials.
+type renewing struct {
+	compositev1.UnimplementedCompositeHookServiceServer
+	renew func()
+	ids   *[]string // of the requests
+}
+
+// Sync returns an empty answer to the second call.
+func (r renewing) Sync(_ context.Context, request *compositev1.SyncRequest) (*compositev1.SyncResponse, error) {
+	*r.ids = append(*r.ids, request.GetMeta().GetRequestId())
+	if len(*r.ids) == 1 {
+		r.renew()
+		return nil, status.Error(codes.Unauthenticated, "expired")
+	}
+	return &compositev1.SyncResponse{}, nil
+}
+
+// TestACallWithNewCredentialsKeepsItsID, so that the trace names the request that was answered.
+func TestACallWithNewCredentialsKeepsItsID(t *testing.T) {
+	authority := tlstest.NewAuthority(t)
+	vault := &transporttest.Vault{Annotations: map[string]string{endpoint.AllowedHostsAnnotation: "127.0.0.1"}}
+	now := clocktesting.NewFakePassiveClock(time.Now())
+	renew := func() {
+		certificate, key := authority.Issue("engine")
+		vault.Put("Secret/hooks/engine", map[string]string{"tls.crt": string(certificate), "tls.key": string(key)})
+		now.SetTime(now.Now().Add(10 * time.Second))
+	}
+	renew()
+	vault.Put("ConfigMap/hooks/ca", map[string]string{"ca.crt": string(authority.PEM)})
+	var ids []string
+	target := serve(t, func(s *grpc.Server) {
+		compositev1.RegisterCompositeHookServiceServer(s, renewing{renew: renew, ids: &ids})
+	}, grpc.Creds(credentials.NewTLS(authority.Server(authority))))
+	s := settings(fmt.Sprintf(`{"target":%q,"mode":"Unary","caBundle":{"configMapRef":{"name":"ca","namespace":"hooks"}},
+		"clientTLS":{"secretRef":{"name":"engine","namespace":"hooks"}}}`, target))
+	s.Lookup = vault.Lookup
+	s.Clock = now
+	if err := ask(t, open(t, s), hook.Composite); err != nil {
+		t.Fatal(err)
+	}
+	if len(ids) != 2 || ids[0] == "" || ids[0] != ids[1] {
+		t.Errorf("got the IDs %q, expected the same one twice", ids)
+	}
+}
+
 // TestPlainTextAndTLS mixes plain text and TLS.
 func TestPlainTextAndTLS(t *testing.T) {
 	authority := tlstest.NewAuthority(t)

@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"k8s.io/utils/clock"
 )
 
@@ -194,6 +196,34 @@ func TestQuestionThatEndsStreams(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestARepeatedQuestionKeepsItsID, so that the trace names the request that was answered.
+func TestARepeatedQuestionKeepsItsID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := pooled("a")
+		got := askAsync(t, h, "web")
+		var ids []string
+		received := func(p *peer) *streamv1.Call {
+			call := p.receiveCall()
+			request := &compositev1.SyncRequest{}
+			if err := proto.Unmarshal(call.GetEnvelope(), request); err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, request.GetMeta().GetRequestId())
+			return call
+		}
+		first := connect(t, s).greet("one")
+		received(first)
+		first.fail(io.EOF)
+		first.awaitEnd()
+		second := connect(t, s).greet("one")
+		second.answer(received(second), "well")
+		<-got
+		if ids[0] == "" || ids[0] != ids[1] {
+			t.Errorf("got the IDs %q, expected the same one twice", ids)
+		}
+	})
 }
 
 // TestFallback answers immediately if no session is open.

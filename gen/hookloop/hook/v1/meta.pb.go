@@ -43,8 +43,9 @@ type RequestMeta struct {
 	//
 	// All other parts of version 1 need no name. A part that is added later gets one.
 	Features []string `protobuf:"bytes,2,rep,name=features,proto3" json:"features,omitempty"`
-	// Identifies the request in the logs and traces of both sides. Random; a repeated request has
-	// another one.
+	// Identifies the request in traces: it is the attribute hookloop.hook.request_id of the engine's
+	// span "ask". A hook may log it. Random. A request that the engine sends again, because it lost the
+	// connection or has new credentials, keeps its ID.
 	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// The name of the hook that should answer, for a server with several hooks of one kind
 	// (spec.hooks.*.grpc.hook). Empty: the only hook, or the one without a name. A server that does

@@ -48,8 +48,9 @@ export type RequestMeta = Message<"hookloop.hook.v1.RequestMeta"> & {
   features: string[];
 
   /**
-   * Identifies the request in the logs and traces of both sides. Random; a repeated request has
-   * another one.
+   * Identifies the request in traces: it is the attribute hookloop.hook.request_id of the engine's
+   * span "ask". A hook may log it. Random. A request that the engine sends again, because it lost the
+   * connection or has new credentials, keeps its ID.
    *
    * @generated from field: string request_id = 3;
    */
