@@ -112,6 +112,12 @@ func TestAFeatureThatTheEngineDoesNotHonourIsRefused(t *testing.T) {
 	if got := status.Convert(err); got.Code() != codes.FailedPrecondition || got.Message() != want {
 		t.Errorf("got %v, expected %s", err, want)
 	}
+	r.Meta.Features = nil // as of an engine that is older than all features
+	_, err = client.Sync(t.Context(), r)
+	want = `the response uses the feature "depends_on", which the engine v0.0.9 does not honour; it honours none`
+	if got := status.Convert(err); got.Code() != codes.FailedPrecondition || got.Message() != want {
+		t.Errorf("no features: got %v, expected %s", err, want)
+	}
 	r.Meta.Features = []string{"conditions", "depends_on"}
 	response, err := client.Sync(t.Context(), r)
 	if got := response.GetMeta().GetFeatures(); err != nil || len(got) != 1 || got[0] != "depends_on" {
@@ -157,6 +163,8 @@ func TestNamesAndFeaturesOnAStream(t *testing.T) {
 		`this server has no composite hook "blgo"; it has "blog", "shop"`: ask("blgo"),
 		`the response uses the feature "events", which the engine v0.0.9 does not honour; ` +
 			`it honours ready`: ask("shop", "ready"),
+		`the response uses the feature "events", which the engine v0.0.9 does not honour; ` +
+			`it honours none`: ask("shop"),
 	}
 	for want, got := range refusals {
 		if got.Refused.GetMessage() != want {
