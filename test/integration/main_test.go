@@ -20,5 +20,9 @@ func TestMain(m *testing.M) {
 		mirrorMain()
 		return
 	}
+	if os.Getenv(asNamedHooks) != "" {
+		namedMain()
+		return
+	}
 	cluster.Main(tests{m})
 }

@@ -27,7 +27,8 @@ type Composite struct {
 	Checks []any
 	// Sync, Finalize and Customize are URLs of webhooks, "grpc:host:port" for unary calls,
 	// "stream:host:port", "worker:name" or "inproc:name", and "transport:name {JSON}" for one that the
-	// program adds. "grpc:host:port or URL" has a fallback.
+	// program adds. "grpc:host:port or URL" has a fallback, and
+	// "grpc:host:port hook name" names one of several hooks.
 	Sync, Finalize, Customize string
 	// Version is the hooks' version; empty means v1.
 	Version string
@@ -145,8 +146,12 @@ func hookAt(address, timeout, version string) map[string]any {
 		return both
 	}
 	for prefix, mode := range map[string]string{"grpc:": "Unary", "stream:": "Stream"} {
-		if target, ok := strings.CutPrefix(address, prefix); ok {
+		if at, ok := strings.CutPrefix(address, prefix); ok {
+			target, name, named := strings.Cut(at, " hook ")
 			grpc := map[string]any{"target": target, "mode": mode, "insecure": true}
+			if named {
+				grpc["hook"] = name
+			}
 			if timeout != "" {
 				grpc["timeout"] = timeout
 			}
