@@ -128,7 +128,7 @@ def _print_address(service: Union[Server, Attachment], flags: argparse.Namespace
 
 # Flags and their help texts.
 _FLAGS = {
-    "--listen": "address to listen on, host:port; port 0 takes a free one "
+    "--listen": "address to listen on, host:port or unix:///path; port 0 takes a free one "
     f"(default: {DEFAULT_LISTEN}, or none with --attach)",
     "--tls-cert": "PEM file with the certificate; empty means plain text",
     "--tls-key": "PEM file with the certificate's key",

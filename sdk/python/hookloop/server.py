@@ -1,6 +1,8 @@
 """Runs a gRPC server for hooks, for programs with their own main function."""
 
+import errno
 import pathlib
+import socket
 from typing import Optional
 
 import grpc
@@ -18,6 +20,7 @@ from hookloop.triggers import Trigger
 from hookloop.unary import Unary
 
 DEFAULT_LISTEN = "127.0.0.1:9443"  # on loopback, because without TLS a hook uses plain text
+UNIX = "unix://"  # before the path of a socket
 MAX_MESSAGE_BYTES = 16 << 20  # of a request or a response; the engine's limit
 # Clients may ping more often than gRPC's default allows, so that engines find a dead connection.
 MIN_PING_MS = 20_000
@@ -26,8 +29,10 @@ MIN_PING_MS = 20_000
 class Server:
     """Serves hooks over unary calls and over streams that the engine opens.
 
-    listen is host:port. Port 0 picks a free port, which address then shows. tls_cert and tls_key
-    are PEM files; without them the server uses plain text.
+    listen is host:port, or a unix socket, unix:///run/hooks/hello.sock, for an engine in the same
+    Pod. Port 0 picks a free port, which address then shows. A socket that a killed process has left
+    behind is replaced, and one in use is an error. tls_cert and tls_key are PEM files; without them
+    the server uses plain text.
 
     With client_ca, a PEM file with certificate authorities, callers must present a certificate that
     one of these authorities signed. With client_name, this certificate must contain the name as its
@@ -87,22 +92,30 @@ class Server:
         handlers = (self._health.handler(), Unary(routes, self._functions), self._streams.handler())
         self._server.add_generic_rpc_handlers(handlers)
         self.address = self._bind(listen, _credentials(tls_cert, tls_key, client_ca, client_name))
-        if not client_ca and not token_file:
+        # The permissions of a socket's folder decide who can call.
+        if not client_ca and not token_file and not listen.startswith(UNIX):
             warn_if_open(self.address)
 
     def _bind(self, listen: str, credentials: Optional[grpc.ServerCredentials]) -> str:
+        if listen.startswith(UNIX):
+            _check_socket(listen[len(UNIX) :])
+            self._add_port(listen, credentials)
+            return listen
         host, colon, _ = listen.rpartition(":")
         if not colon:
-            raise ValueError(f"listen is {listen!r}, expected host:port")
+            raise ValueError(f"listen is {listen!r}, expected host:port or unix:///path")
         if not host:  # all addresses
             host, listen = "[::]", f"[::]{listen}"
+        return f"{host}:{self._add_port(listen, credentials)}"
+
+    def _add_port(self, listen: str, credentials: Optional[grpc.ServerCredentials]) -> int:
         if credentials is None:
             port = self._server.add_insecure_port(listen)
         else:
             port = self._server.add_secure_port(listen, credentials)
         if port == 0:
             raise OSError(f"cannot listen on {listen}")
-        return f"{host}:{port}"
+        return port
 
     def start(self) -> None:
         """Starts to serve and returns at once."""
@@ -142,6 +155,19 @@ class Server:
         self._server.stop(grace).wait()
         self._functions.shutdown(wait=False, cancel_futures=True)
         self._calls.shutdown(wait=False)
+
+
+def _check_socket(path: str) -> None:
+    """Raises OSError if a process serves the socket. gRPC replaces every socket, in use or not."""
+    if not path.startswith("/"):
+        raise ValueError(f"listen is {UNIX + path!r}, expected an absolute path as in unix:///path")
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(1)
+        try:
+            client.connect(path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            return
+    raise OSError(errno.EADDRINUSE, "a process serves this socket", path)
 
 
 def _credentials(

@@ -157,6 +157,51 @@ assert signal.set_wakeup_fd(-1) == -1
             self.assertEqual(program.wait(WAIT), 0)
 
 
+class UnixSockets(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "hook.sock")
+
+    def test_a_program_listens_on_a_socket(self):
+        with running(SERVE, "--listen", f"unix://{self.path}") as program:
+            self.assertEqual(program.stdout.readline(), f"listening on unix://{self.path}\n")
+            with grpc.insecure_channel(f"unix://{self.path}") as channel:
+                invoke(channel, "Sync", sync_request())
+
+    def test_a_socket_that_a_killed_process_left_is_replaced(self):
+        with socket.socket(socket.AF_UNIX) as killed:
+            killed.bind(self.path)
+        with self.serve() as server, grpc.insecure_channel(server.address) as channel:
+            invoke(channel, "Sync", sync_request())
+
+    def test_a_socket_in_use_is_left_alone(self):
+        with self.serve() as server:
+            with self.assertRaisesRegex(OSError, "a process serves this socket"), self.serve():
+                pass
+            with grpc.insecure_channel(server.address) as channel:
+                invoke(channel, "Sync", sync_request())
+
+    def test_a_file_is_left_alone(self):
+        pathlib.Path(self.path).write_text("a file")
+        with self.assertRaises((OSError, RuntimeError)), self.serve():
+            pass
+        self.assertEqual(pathlib.Path(self.path).read_text(), "a file")
+
+    def test_a_relative_path_is_wrong(self):
+        with self.assertRaisesRegex(ValueError, "expected an absolute path"):
+            hookloop.Server(hookloop.Composite(sync=empty), listen="unix://hook.sock")
+
+    @contextlib.contextmanager
+    def serve(self):
+        server = hookloop.Server(hookloop.Composite(sync=empty), listen=f"unix://{self.path}")
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
 class Deadlines(unittest.TestCase):
     def test_no_function_begins_after_its_deadline(self):
         began, entered, leave = [], threading.Event(), threading.Event()
