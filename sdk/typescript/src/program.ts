@@ -6,7 +6,7 @@ import type { Hook } from "./hooks.js";
 import { DEFAULT_LISTEN, Server, type ServerOptions } from "./server.js";
 
 const USAGE = `flags; each has an environment variable (--tls-cert: HOOKLOOP_HOOK_TLS_CERT):
-  --listen HOST:PORT    address to listen on; port 0 selects a free port
+  --listen HOST:PORT    address to listen on, or unix:///path; port 0 selects a free port
                         (default: ${DEFAULT_LISTEN}, or none with --attach)
   --tls-cert FILE       PEM file with the certificate; empty means plain text
   --tls-key FILE        PEM file with the certificate's key

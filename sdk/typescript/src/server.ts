@@ -1,4 +1,6 @@
 /** Runs a gRPC server for hooks, for programs with their own main function. */
+import { lstatSync, unlinkSync } from "node:fs";
+import { connect } from "node:net";
 import { Server as GrpcServer, type ServerCredentials } from "@grpc/grpc-js";
 import { callerInterceptors, warnIfUnauthenticated } from "./auth.js";
 import { programHash } from "./build.js";
@@ -18,9 +20,16 @@ export const DEFAULT_LISTEN = "127.0.0.1:9443";
 /** Limits a request and a response in bytes. The engine uses the same limit. */
 const MAX_MESSAGE = 16 << 20;
 
+/** Stands before the path of a unix socket. */
+const UNIX = "unix://";
+
 /** Configures a Server. Without TLS files it serves plain text. */
 export interface ServerOptions extends Options {
-  /** host:port, where port 0 picks a free port. Defaults to 127.0.0.1:9443. */
+  /**
+   * host:port, where port 0 picks a free port, or a unix socket, unix:///run/hooks/hello.sock, for an
+   * engine in the same Pod. A socket that a killed process has left behind is replaced, and one in use
+   * is an error. Defaults to 127.0.0.1:9443.
+   */
   listen?: string;
   /** PEM file with the server's certificate. All PEM files are read again when they change. */
   tlsCert?: string;
@@ -78,9 +87,14 @@ export class Server {
   /** Starts to serve. Resolves to the address that the server listens on. */
   async start(): Promise<string> {
     const listen = this.#options.listen ?? DEFAULT_LISTEN;
+    if (listen.startsWith(UNIX)) {
+      await removeStale(listen.slice(UNIX.length));
+      await this.#bindOne(listen);
+      return listen; // the permissions of the folder decide who can call
+    }
     const colon = listen.lastIndexOf(":");
     if (colon < 0) {
-      throw new TypeError(`listen is ${JSON.stringify(listen)}, expected host:port`);
+      throw new TypeError(`listen is ${JSON.stringify(listen)}, expected host:port or unix:///path`);
     }
     const hosts = colon === 0 ? ["[::]", "0.0.0.0"] : [listen.slice(0, colon)]; // without a host, all addresses
     const address = await this.#bind(hosts, listen.slice(colon));
@@ -93,15 +107,20 @@ export class Server {
   /** Listens on the first of these hosts that works. */
   async #bind([host, ...others]: readonly string[], port: string): Promise<string> {
     try {
-      return `${host}:${await new Promise<number>((resolve, reject) =>
-        this.#server.bindAsync(`${host}${port}`, this.#credentials,
-          (error, bound) => (error ? reject(error) : resolve(bound))))}`;
+      return `${host}:${await this.#bindOne(`${host}${port}`)}`;
     } catch (error) {
       if (others.length === 0) {
         throw error;
       }
       return this.#bind(others, port);
     }
+  }
+
+  /** Listens on an address, and resolves to its port. */
+  #bindOne(address: string): Promise<number> {
+    return new Promise((resolve, reject) =>
+      this.#server.bindAsync(address, this.#credentials,
+        (error, bound) => (error ? reject(error) : resolve(bound))));
   }
 
   /**
@@ -126,5 +145,29 @@ export class Server {
     } finally {
       clearTimeout(timer);
     }
+  }
+}
+
+/**
+ * Removes a socket that no process serves. A killed process leaves its socket behind, and the next
+ * one could not listen there.
+ */
+async function removeStale(path: string): Promise<void> {
+  if (!path.startsWith("/")) {
+    throw new TypeError(`listen is ${JSON.stringify(UNIX + path)}, expected an absolute path as in unix:///path`);
+  }
+  if (!lstatSync(path, { throwIfNoEntry: false })?.isSocket()) {
+    return; // listening reports any other file
+  }
+  const refused = await new Promise<boolean>((resolve) => {
+    const client = connect(path);
+    client.once("connect", () => {
+      client.destroy();
+      resolve(false);
+    });
+    client.once("error", (error: NodeJS.ErrnoException) => resolve(error.code === "ECONNREFUSED"));
+  });
+  if (refused) {
+    unlinkSync(path);
   }
 }

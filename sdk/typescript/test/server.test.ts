@@ -1,7 +1,8 @@
 /** The server and the program: health, graceful stop, TLS, invalid options. */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { lstatSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -101,6 +102,27 @@ test("invalid hooks and options are errors", async () => {
   assert.throws(() => new Server([nothing], { tlsCert: "a" }), /one of certificate and key is missing/);
   assert.throws(() => new Server([nothing], { tlsCert: "a", tlsKey: "b" }), /ENOENT/);
   await assert.rejects(new Server([nothing], { listen: "9443" }).start(), /expected host:port/);
+});
+
+test("a server listens on a unix socket, and replaces only one that nobody serves", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "hookloop-"));
+  const path = join(folder, "hook.sock");
+  const listen = `unix://${path}`;
+  const code = 'require("net").createServer().listen(process.argv[1], () => process.kill(process.pid, "SIGKILL"))';
+  spawnSync(process.execPath, ["-e", code, path]);
+  assert.ok(lstatSync(path).isSocket(), "the killed process has left its socket");
+  const server = new Server([nothing], { listen });
+  assert.equal(await server.start(), listen);
+  await assert.rejects(new Server([nothing], { listen }).start(), /EADDRINUSE/);
+  const client = new Client(listen, credentials.createInsecure());
+  await callSync(client);
+  client.close();
+  await server.stop();
+  writeFileSync(path, "a file");
+  await assert.rejects(new Server([nothing], { listen }).start(), /EADDRINUSE/);
+  assert.equal(readFileSync(path, "utf8"), "a file");
+  await assert.rejects(new Server([nothing], { listen: "unix://hook.sock" }).start(), /expected an absolute path/);
+  rmSync(folder, { recursive: true });
 });
 
 test("the build ID is a hash of the program's files", () => {
