@@ -256,6 +256,7 @@ func TestFlags(t *testing.T) {
 		"record-max-bytes":               "256Mi",
 		"record-per-parent":              "20",
 		"unrestricted-secret-namespaces": "[]",
+		"hook-socket-folders":            "[]",
 		"cluster-domain":                 "",
 		"gateway-address":                "",
 		"gateway-tls-cert":               "",
