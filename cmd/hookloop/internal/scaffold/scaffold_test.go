@@ -17,7 +17,7 @@ import (
 )
 
 // checkout is the root of the repository.
-var checkout = filepath.Join("..", "..")
+var checkout = filepath.Join("..", "..", "..", "..")
 
 // options returns good options of a project in a new folder.
 func options(t *testing.T) scaffold.Options {
