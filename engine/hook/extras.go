@@ -1,9 +1,8 @@
 package hook
 
 import (
-	"regexp"
-
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/protocol/answers"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -73,9 +72,6 @@ func (a *Answer) Fatal() *Result {
 	return nil
 }
 
-// word matches the reason of a condition (metav1.Condition).
-var word = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]{0,254}[A-Za-z0-9_])?$`)
-
 // IsWord reports whether a text can be the reason of a condition or an Event, which is one word in
-// CamelCase.
-func IsWord(text string) bool { return word.MatchString(text) }
+// CamelCase (metav1.Condition).
+func IsWord(text string) bool { return answers.Rules.Formats.Reason.Pattern.MatchString(text) }

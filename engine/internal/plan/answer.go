@@ -9,6 +9,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/protocol/answers"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -205,13 +206,12 @@ func (s *Scope) checkMarks(o *object.Object) error {
 
 // namedBy returns what an annotation names that marks the objects of other controllers.
 func namedBy(key string) string {
-	switch key {
-	case MapController:
-		return "map controller"
-	case MapKey:
-		return "input of a map controller"
+	for _, mark := range answers.Rules.AllMarks() {
+		if mark.Key == key {
+			return mark.Names
+		}
 	}
-	return "decorator"
+	return "controller"
 }
 
 // withStamps returns the labels that a child will have.

@@ -6,6 +6,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/internal/plan/rollout"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/protocol/answers"
 )
 
 // Desired holds the state that one sync should reach. A shape makes it from the hook's answers, and
@@ -71,8 +72,8 @@ const (
 // ReasonSynced is the reason of Synced=True.
 const ReasonSynced = "ReconcileSuccess"
 
-// EngineConditions are the types of the engine's own conditions.
-var EngineConditions = []string{Synced, Updated, DependenciesMet, ChangesHeldBack, ChildWarnings}
+// EngineConditions are the types of the engine's own conditions, from the rules that all SDKs read.
+var EngineConditions = answers.Rules.Reserved.Conditions
 
 // Notices are the engine's own conditions that are absent unless there is something to report. They
 // are left out of a status that cannot hold them.

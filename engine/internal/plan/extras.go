@@ -5,12 +5,10 @@ import (
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/protocol/answers"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
-
-// maxExtras bounds the conditions of one answer, its events, and its results.
-const maxExtras = 32
 
 // Conditions validates the conditions of an answer. The error is an *AnswerError.
 func Conditions(a *hook.Answer) ([]hook.Condition, error) {
@@ -54,7 +52,7 @@ func reasonFault(reason string) string {
 	if hook.IsWord(reason) {
 		return ""
 	}
-	return fmt.Sprintf("reason is %q; expected one word in camel case such as AllUp", shortened(reason))
+	return fmt.Sprintf("reason is %q; expected %s", shortened(reason), answers.Rules.Formats.Reason.Expected)
 }
 
 // Events validates the events and results of an answer. The error is an *AnswerError.
@@ -83,10 +81,11 @@ func Events(a *hook.Answer) ([]Event, error) {
 }
 
 func few(field string, n int) error {
-	if n <= maxExtras {
+	limit := answers.Rules.Limits.Remarks
+	if n <= limit {
 		return nil
 	}
-	return &AnswerError{Index: -1, Item: field, Problem: fmt.Sprintf("are %d, expected at most %d", n, maxExtras)}
+	return &AnswerError{Index: -1, Item: field, Problem: fmt.Sprintf("are %d, expected at most %d", n, limit)}
 }
 
 func quoted(text string) string {

@@ -33,6 +33,21 @@ func TestConditionsOfAnAnswer(t *testing.T) {
 	}
 }
 
+// TestReservedNames compares the names that the engine writes with those that hooks may not use.
+func TestReservedNames(t *testing.T) {
+	conditions := []string{
+		plan.Synced, plan.Updated, plan.DependenciesMet, plan.ChangesHeldBack, plan.ChildWarnings,
+	}
+	if diff := cmp.Diff(conditions, plan.EngineConditions); diff != "" {
+		t.Errorf("conditions (-written +reserved):\n%s", diff)
+	}
+	value := "{}"
+	err := plan.CheckMetadata(nil, map[string]*string{object.LastAppliedAnnotation: &value})
+	if err == nil {
+		t.Errorf("a hook may set the annotation %s, want an error", object.LastAppliedAnnotation)
+	}
+}
+
 func TestEventsOfAnAnswer(t *testing.T) {
 	got, err := plan.Events(&hook.Answer{
 		Events: []hook.Event{{Reason: "Scaled", Message: "up"}, {Warning: true, Reason: "Slow", Message: "down"}},

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/protocol/answers"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -26,7 +26,7 @@ func CheckMetadata(labels, annotations map[string]*string) error {
 		if faults := validation.IsQualifiedName(strings.ToLower(key)); len(faults) > 0 { // as the API server has it
 			return &AnswerError{Index: -1, Item: fmt.Sprintf("annotations[%q]", key), Problem: faults[0]}
 		}
-		if key == object.LastAppliedAnnotation {
+		if slices.Contains(answers.Rules.Reserved.Annotations, key) {
 			return &AnswerError{
 				Index:   -1,
 				Item:    fmt.Sprintf("annotations[%q]", key),

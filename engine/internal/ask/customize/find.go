@@ -1,14 +1,13 @@
 package customize
 
 import (
-	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/protocol/answers"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -58,13 +57,8 @@ func at(list string, i int, d hook.RelatedRule) string {
 // group begins a group for the resource that a rule names.
 func (c *Customizer) group(d hook.RelatedRule) (group, error) {
 	g := group{name: d.Name, apiVersion: d.APIVersion, plural: d.Resource}
-	switch {
-	case d.Name != "" && !groupName.MatchString(d.Name):
-		return g, errors.New("name is not usable; expected at most 63 letters, digits, '-' and '_'")
-	case d.APIVersion == "":
-		return g, errors.New("apiVersion is missing; expected one such as v1 or apps/v1")
-	case d.Resource == "":
-		return g, errors.New("resource is missing; expected a plural name such as configmaps")
+	if err := answers.Rules.CheckNames(d.Name, d.APIVersion, d.Resource); err != nil {
+		return g, err
 	}
 	var err error
 	g.resource, err = c.Discovery.Resource(d.APIVersion, d.Resource)
@@ -77,10 +71,6 @@ func (c *Customizer) group(d hook.RelatedRule) (group, error) {
 	}
 	return g, nil
 }
-
-// groupName matches the names of groups. They have no dot, so that hooks can distinguish them from
-// resources (configmaps.v1).
-var groupName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}$`)
 
 // find reads a group's objects, each once, in the order of namespace and name.
 func (c *Customizer) find(reader view.Reader, g group) (hook.RelatedGroup, error) {

@@ -9,16 +9,13 @@ import (
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/protocol/answers"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const (
-	// maxRounds bounds the questions about one parent until its requirements equal those of the
-	// answer before.
-	maxRounds = 5
-	// maxRequirements bounds the requirements of an answer.
-	maxRequirements = 100
-)
+// maxRounds bounds the questions about one parent until its requirements equal those of the answer
+// before.
+const maxRounds = 5
 
 // errBoth is the fault of an answer with requirements if there is a customize hook.
 var errBoth = errors.New("requirements: the controller declares a customize hook, too; expected one of both")
@@ -137,8 +134,9 @@ func satisfied(shown *ruleSet, answer *hook.Answer) bool {
 func (c *Customizer) readRequired(
 	ctx context.Context, key hook.Key, next *hook.Opened, q *hook.Question, rules []hook.RelatedRule,
 ) (*ruleSet, []hook.RelatedGroup, error) {
-	if len(rules) > maxRequirements {
-		return nil, nil, invalid(q, next, fmt.Errorf("requirements are %d, expected at most %d", len(rules), maxRequirements))
+	limit := answers.Rules.Limits.Requirements
+	if len(rules) > limit {
+		return nil, nil, invalid(q, next, fmt.Errorf("requirements are %d, expected at most %d", len(rules), limit))
 	}
 	groups, err := c.check("requirements", rules, q.Parent.Namespace())
 	if err != nil {

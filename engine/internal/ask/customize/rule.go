@@ -8,6 +8,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/protocol/answers"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -36,14 +37,15 @@ type ruleScope struct {
 func checkRule(d *hook.RelatedRule, r object.Resource, s ruleScope) (rule, error) {
 	out := rule{Resource: r, Namespace: d.Namespace, Names: d.Names, Labels: labels.Everything()}
 	confined := s.OwnNamespace && s.Namespace != ""
-	var err error
+	err := answers.Rules.CheckExclusive(map[string]bool{
+		"names":             len(d.Names) > 0,
+		"namespace":         d.Namespace != "",
+		"labelSelector":     given(d.LabelSelector),
+		"namespaceSelector": given(d.NamespaceSelector),
+	})
 	switch {
-	case len(d.Names) > 0 && given(d.LabelSelector):
-		return out, errors.New("names and labelSelector are both set; expected one of them")
-	case len(d.Names) > 0 && given(d.NamespaceSelector):
-		return out, errors.New("names and namespaceSelector are both set; expected one of them")
-	case d.Namespace != "" && given(d.NamespaceSelector):
-		return out, errors.New("namespace and namespaceSelector are both set; expected one of them")
+	case err != nil:
+		return out, err
 	case given(d.NamespaceSelector) && s.OwnNamespace:
 		return out, errors.New("namespaceSelector is set; it needs version v2 of the hook")
 	case given(d.NamespaceSelector) && !r.Namespaced:

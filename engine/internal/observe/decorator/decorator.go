@@ -18,12 +18,11 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-const (
-	// FinalizerPrefix comes before the controller's name in the finalizer of its targets.
-	FinalizerPrefix = "metacontroller.io/decoratorcontroller-"
-	// Annotation names the controller that an attachment belongs to (compatibility: ownership).
-	Annotation = shape.DecoratorAnnotation
-)
+// FinalizerPrefix comes before the controller's name in the finalizer of its targets.
+const FinalizerPrefix = "metacontroller.io/decoratorcontroller-"
+
+// Annotation names the controller that an attachment belongs to (compatibility: ownership).
+var Annotation = shape.DecoratorAnnotation
 
 // Shape observes existing objects with what was attached to them, for one declared
 // DecoratorController. Use [New] to make it. It does not change.

@@ -3,11 +3,12 @@ package shape
 import (
 	"github.com/hookloop/hookloop/engine/internal/plan"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/protocol/answers"
 )
 
 // DecoratorAnnotation names the decorator controller that an attachment belongs to (compatibility:
 // ownership of attachments).
-const DecoratorAnnotation = "metacontroller.k8s.io/decorator-controller"
+var DecoratorAnnotation = answers.Rules.Marks.Decorator.Key
 
 // Marked reports whether an object has the mark of an attachment, or one of the marks of an output
 // of a map controller. Any of an output's marks counts, because users may have removed the others.
