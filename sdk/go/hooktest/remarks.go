@@ -4,29 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"github.com/hookloop/hookloop/internal/protocol/answers"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-)
-
-const (
-	// maxRemarks limits the conditions, the Events and the results in a response, each of them;
-	// maxRequirements limits the requirements.
-	maxRemarks, maxRequirements = 32, 100
-	// lastApplied is the annotation where the engine stores what it applied.
-	lastApplied = "metacontroller.k8s.io/last-applied-configuration"
-)
-
-var (
-	// engineConditions lists condition types that only the engine writes.
-	engineConditions = []string{"Synced", "Updated", "DependenciesMet", "ChangesHeldBack", "ChildWarnings"}
-	reasonWord       = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]{0,254}[A-Za-z0-9_])?$`)
-	groupName        = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}$`)
 )
 
 // isFatal reports whether a result rejects the response. The engine then reads only the
@@ -34,12 +19,13 @@ var (
 func isFatal(r *hookv1.Result) bool { return r.GetSeverity() == hookv1.Severity_SEVERITY_FATAL }
 
 func validateRemarks(r *hookv1.ResponseDetails) error {
+	limit := answers.Rules.Limits.Remarks
 	for _, list := range []struct {
 		field string
 		n     int
 	}{{"conditions", len(r.GetConditions())}, {"events", len(r.GetEvents())}, {"results", len(r.GetResults())}} {
-		if list.n > maxRemarks {
-			return fmt.Errorf("%s: are %d, expected at most %d", list.field, list.n, maxRemarks)
+		if list.n > limit {
+			return fmt.Errorf("%s: are %d, expected at most %d", list.field, list.n, limit)
 		}
 	}
 	first := map[string]int{}
@@ -70,7 +56,7 @@ func validateCondition(c *hookv1.Condition) error {
 	switch {
 	case c.GetType() == "":
 		return errors.New("type is missing; expected one such as Ready")
-	case slices.Contains(engineConditions, c.GetType()):
+	case slices.Contains(answers.Rules.Reserved.Conditions, c.GetType()):
 		return errors.New("belongs to the engine; expected another type")
 	}
 	if faults := validation.IsQualifiedName(c.GetType()); len(faults) > 0 {
@@ -80,16 +66,17 @@ func validateCondition(c *hookv1.Condition) error {
 }
 
 func validateReason(reason string) error {
-	if reasonWord.MatchString(reason) {
+	format := answers.Rules.Formats.Reason
+	if format.Pattern.MatchString(reason) {
 		return nil
 	}
-	return fmt.Errorf("reason is %q; expected one word in camel case such as AllUp", reason)
+	return fmt.Errorf("reason is %q; expected %s", reason, format.Expected)
 }
 
 // validateRequirements checks what can be checked without asking the API server for its resources.
 func validateRequirements(rules []*hookv1.RelatedResourceRule) error {
-	if len(rules) > maxRequirements {
-		return fmt.Errorf("requirements are %d, expected at most %d", len(rules), maxRequirements)
+	if limit := answers.Rules.Limits.Requirements; len(rules) > limit {
+		return fmt.Errorf("requirements are %d, expected at most %d", len(rules), limit)
 	}
 	named := map[string]string{}
 	for i, r := range rules {
@@ -112,20 +99,19 @@ func validateRequirements(rules []*hookv1.RelatedResourceRule) error {
 }
 
 func validateRule(r *hookv1.RelatedResourceRule) error {
-	switch {
-	case r.GetName() != "" && !groupName.MatchString(r.GetName()):
-		return errors.New("name is not usable; expected at most 63 letters, digits, '-' and '_'")
-	case r.GetApiVersion() == "":
-		return errors.New("apiVersion is missing; expected one such as v1 or apps/v1")
-	case r.GetResource() == "":
-		return errors.New("resource is missing; expected a plural name such as configmaps")
-	case len(r.GetNames()) > 0 && r.GetLabelSelector() != nil:
-		return errors.New("names and labelSelector are both set; expected one of them")
-	case len(r.GetNames()) > 0 && r.GetNamespaceSelector() != nil:
-		return errors.New("names and namespaceSelector are both set; expected one of them")
-	case r.GetNamespace() != "" && r.GetNamespaceSelector() != nil:
-		return errors.New("namespace and namespaceSelector are both set; expected one of them")
-	case slices.Contains(r.GetNames(), ""):
+	if err := answers.Rules.CheckNames(r.GetName(), r.GetApiVersion(), r.GetResource()); err != nil {
+		return err
+	}
+	err := answers.Rules.CheckExclusive(map[string]bool{
+		"names":             len(r.GetNames()) > 0,
+		"namespace":         r.GetNamespace() != "",
+		"labelSelector":     r.GetLabelSelector() != nil,
+		"namespaceSelector": r.GetNamespaceSelector() != nil,
+	})
+	if err != nil {
+		return err
+	}
+	if slices.Contains(r.GetNames(), "") {
 		return errors.New("names has an empty name; expected names of objects")
 	}
 	if err := validateSelector(r.GetLabelSelector()); err != nil {
@@ -175,7 +161,7 @@ func validatePatch(p patched) error {
 		if faults := validation.IsQualifiedName(strings.ToLower(key)); len(faults) > 0 {
 			return fmt.Errorf("annotations[%q]: %s", key, faults[0])
 		}
-		if key == lastApplied {
+		if slices.Contains(answers.Rules.Reserved.Annotations, key) {
 			return fmt.Errorf("annotations[%q]: belongs to the engine; expected another key", key)
 		}
 	}
