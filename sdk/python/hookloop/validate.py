@@ -1,8 +1,9 @@
 """Checks responses by the engine's rules, as far as these depend on nothing but the parent and the
 declared kinds.
 
-Module testing uses it. sdk/testdata/answers.json lists the rules; the tests of the engine and of
-all SDKs read that table. Every error is an InvalidResponse that names the item.
+Module testing uses it. The limits, patterns and reserved names are in answer_rules.json, which
+tools/gen.sh copies; the cases of sdk/testdata/answers.json test the engine and all SDKs. Every
+error is an InvalidResponse that names the item.
 """
 
 import json
@@ -10,6 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib.resources import files
 from typing import Any, Optional
 
 from hookloop.errors import InvalidResponse
@@ -17,31 +19,17 @@ from hookloop.hook.v1 import related_pb2, response_pb2
 
 # Marks a declared kind as cluster-scoped: "Namespace.v1:Cluster".
 CLUSTER = ":Cluster"
-# The engine marks objects with these annotations: they name the controller of an attachment or
-# output, and an output's input. An output also carries a label of this name with a hash of the
-# input's key.
-DECORATOR_ANNOTATION = "metacontroller.k8s.io/decorator-controller"
-MAP_ANNOTATION = "metacontroller.k8s.io/map-controller"
-MAP_KEY = "metacontroller.k8s.io/map-key"
-# Whom each annotation names, and which lists of desired objects may have it.
-MARKS = (
-    (DECORATOR_ANNOTATION, "decorator", "attachments"),
-    (MAP_ANNOTATION, "map controller", "outputs"),
-    (MAP_KEY, "input of a map controller", "outputs"),
-)
 MAX_NAMED = 10
 # The controller's name in requests that module testing makes.
 CONTROLLER_NAME = "test"
-LAST_APPLIED = "metacontroller.k8s.io/last-applied-configuration"
-ENGINE_CONDITIONS = ("Synced", "Updated", "DependenciesMet", "ChangesHeldBack", "ChildWarnings")
-MAX_REMARKS, MAX_REQUIREMENTS = 32, 100
 
+_RULES = json.loads(files("hookloop").joinpath("answer_rules.json").read_text("utf-8"))
+_FORMATS, _LIMITS, _RESERVED = _RULES["formats"], _RULES["limits"], _RULES["reserved"]
+# The engine marks objects with these annotations: they name the controller of an attachment or
+# output, and an output's input. An output also carries a label of this name with a hash of the
+# input's key.
+_MARKS = _RULES["marks"]
 _KIND = re.compile(r"[^.:]+\.[^:]+")
-_REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,254}[A-Za-z0-9_])?")
-_GROUP = re.compile(r"[A-Za-z0-9_-]{1,63}")
-_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]")
-_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 
 
 def declared_kinds(keys: Iterable[str]) -> dict[str, bool]:
@@ -127,20 +115,21 @@ def _children(scope: Scope, objects: list[Any]) -> list[Ref]:
 def _marks(scope: Scope, metadata: Mapping[str, Any], item: str) -> None:
     """Checks that an object does not look as if another controller or input owned it."""
     annotations = metadata.get("annotations") or {}
-    for key, owner, field in MARKS:
-        value = annotations.get(key)
-        if value is not None and scope.field != field:
+    for mark in _MARKS.values():
+        value = annotations.get(mark["key"])
+        if value is not None and scope.field != mark["list"]:
+            text = f"metadata.annotations[{_quoted(mark['key'])}] is {_quoted(value)}"
             raise InvalidResponse(
-                f"{item}: metadata.annotations[{_quoted(key)}] is {_quoted(value)}; expected none, "
-                f"because it names the {owner} that an object belongs to"
+                f"{item}: {text}; expected none, "
+                f"because it names the {mark['names']} that an object belongs to"
             )
     if scope.field != "outputs":
         return
     hashed = sha256(scope.map_key.encode()).hexdigest()[:32]
     for field, key, expected in (
-        ("annotations", MAP_ANNOTATION, CONTROLLER_NAME),
-        ("annotations", MAP_KEY, scope.map_key),
-        ("labels", MAP_KEY, hashed),
+        ("annotations", _MARKS["mapController"]["key"], CONTROLLER_NAME),
+        ("annotations", _MARKS["mapKey"]["key"], scope.map_key),
+        ("labels", _MARKS["mapKey"]["key"], hashed),
     ):
         value = (metadata.get(field) or {}).get(key)
         if value is not None and value != expected:
@@ -275,7 +264,7 @@ def _patches(message: Any) -> None:
             raise InvalidResponse(f"labels[{_quoted(key)}]: {problem}")
     for key in (*annotations.set, *annotations.remove):
         problem = _qualified(key.lower())
-        if not problem and key == LAST_APPLIED:
+        if not problem and key in _RESERVED["annotations"]:
             problem = "belongs to the engine; expected another key"
         if problem:
             raise InvalidResponse(f"annotations[{_quoted(key)}]: {problem}")
@@ -284,11 +273,11 @@ def _patches(message: Any) -> None:
 def _remarks(details: Any) -> None:
     for field in ("conditions", "events", "results"):
         count = len(getattr(details, field))
-        if count > MAX_REMARKS:
-            raise InvalidResponse(f"{field}: are {count}, expected at most {MAX_REMARKS}")
+        if count > _LIMITS["remarks"]:
+            raise InvalidResponse(f"{field}: are {count}, expected at most {_LIMITS['remarks']}")
     for index, condition in enumerate(details.conditions):
         item = f"conditions[{index}] {_quoted(condition.type)}"
-        if condition.type in ENGINE_CONDITIONS:
+        if condition.type in _RESERVED["conditions"]:
             raise InvalidResponse(f"{item}: belongs to the engine; expected another type")
         problem = _qualified(condition.type)
         if problem:
@@ -300,15 +289,16 @@ def _remarks(details: Any) -> None:
 
 
 def _reason(reason: str, item: str) -> None:
-    if not _REASON.fullmatch(reason):
-        expected = "expected one word in camel case such as AllUp"
-        raise InvalidResponse(f"{item}: reason is {_quoted(reason)}; {expected}")
+    if not _matches("reason", reason):
+        expected = _FORMATS["reason"]["expected"]
+        raise InvalidResponse(f"{item}: reason is {_quoted(reason)}; expected {expected}")
 
 
 def _requirements(rules: Any) -> None:
     """Checks what can be checked without asking the API server for its resources."""
-    if len(rules) > MAX_REQUIREMENTS:
-        raise InvalidResponse(f"requirements are {len(rules)}, expected at most {MAX_REQUIREMENTS}")
+    limit = _LIMITS["requirements"]
+    if len(rules) > limit:
+        raise InvalidResponse(f"requirements are {len(rules)}, expected at most {limit}")
     named: dict[str, str] = {}
     for index, rule in enumerate(rules):
         item = f"requirements[{index}]" + (f" {_quoted(rule.name)}" if rule.name else "")
@@ -326,28 +316,19 @@ def _requirements(rules: Any) -> None:
 
 def _rule_problem(rule: Any) -> str:
     """Returns what is wrong with a rule, or an empty string."""
-    labels, namespaces = rule.HasField("label_selector"), rule.HasField("namespace_selector")
-    unusable_name = rule.name and not _GROUP.fullmatch(rule.name)
-    problems = {
-        "name is not usable; expected at most 63 letters, digits, '-' and '_'": unusable_name,
-        "apiVersion is missing; expected one such as v1 or apps/v1": not rule.api_version,
-        "resource is missing; expected a plural name such as configmaps": not rule.resource,
-        "names and labelSelector are both set; expected one of them": rule.names and labels,
-        "names and namespaceSelector are both set; expected one of them": rule.names and namespaces,
-        "namespace and namespaceSelector are both set; expected one of them": (
-            rule.namespace and namespaces
-        ),
-        "names has an empty name; expected names of objects": "" in rule.names,
-    }
-    for problem, found in problems.items():
-        if found:
-            return problem
-    selectors = {
-        "labelSelector": rule.label_selector,
-        "namespaceSelector": rule.namespace_selector,
-    }
-    for field, selector in selectors.items():
-        problem = _selector_problem(selector)
+    if rule.name and not _matches("group", rule.name):
+        return f"name is not usable; expected {_FORMATS['group']['expected']}"
+    fields = {each.json_name: value for each, value in rule.ListFields()}
+    for field, expected in _RULES["relatedRule"]["required"].items():
+        if field not in fields:
+            return f"{field} is missing; expected {expected}"
+    for one, other in _RULES["relatedRule"]["exclusive"]:
+        if one in fields and other in fields:
+            return f"{one} and {other} are both set; expected one of them"
+    if "" in rule.names:
+        return "names has an empty name; expected names of objects"
+    for field in ("labelSelector", "namespaceSelector"):
+        problem = _selector_problem(fields[field]) if field in fields else ""
         if problem:
             return f"{field}: {problem}"
     return ""
@@ -380,19 +361,20 @@ def _qualified(name: str) -> str:
     an empty string.
     """
     prefix, slash, base = name.rpartition("/")
-    if slash and (len(prefix) > 253 or not _SUBDOMAIN.fullmatch(prefix)):
-        return "the prefix before '/' must be a DNS name in lower case"
-    if not _NAME.fullmatch(base):
-        characters = "at most 63 letters, digits, '-', '_' and '.'"
-        return f"expected {characters}, with a letter or digit at both ends"
-    return ""
+    if slash and (len(prefix) > _LIMITS["prefix"] or not _matches("prefix", prefix)):
+        return f"the prefix before '/' must be {_FORMATS['prefix']['expected']}"
+    return "" if _matches("name", base) else f"expected {_FORMATS['name']['expected']}"
 
 
 def _label_value(value: str) -> str:
-    if not value or _NAME.fullmatch(value):
+    if not value or _matches("name", value):
         return ""
-    characters = "at most 63 letters, digits, '-', '_' and '.'"
-    return f"expected a value of {characters}, with a letter or digit at both ends"
+    return f"expected a value of {_FORMATS['name']['expected']}"
+
+
+def _matches(name: str, text: str) -> bool:
+    """Returns whether a text has the format of that name."""
+    return re.fullmatch(_FORMATS[name]["pattern"], text) is not None
 
 
 def _quoted(text: str) -> str:

@@ -2,12 +2,14 @@
  * Checks responses by the engine's rules, as far as these depend on nothing but the parent and the
  * declared kinds. "@hookloop/hook/testing" uses it.
  *
- * sdk/testdata/answers.json lists the rules; the tests of the engine and of the other SDKs read it
- * too. An error is an InvalidResponse that names the item.
+ * Limits, patterns and reserved names are in gen/answerrules.ts, which tools/gen.sh makes. The
+ * cases of sdk/testdata/answers.json test the engine and all SDKs. An error is an InvalidResponse
+ * that names the item.
  */
 import { createHash } from "node:crypto";
 import type { Message } from "@bufbuild/protobuf";
 import { InvalidResponse } from "./errors.js";
+import { RULES } from "./gen/answerrules.js";
 import type { KeyPatch } from "./gen/hookloop/decorator/v1/decorator_pb.js";
 import { type ResponseDetails, Severity } from "./gen/hookloop/hook/v1/response_pb.js";
 import {
@@ -18,36 +20,19 @@ import { parse } from "./json.js";
 
 /** Marks a declared kind as cluster-scoped: "Namespace.v1:Cluster". */
 const CLUSTER = ":Cluster";
-/**
- * The engine marks objects with these annotations: they name the controller of an attachment or
- * output, and an output's input. An output also carries a label of this name with a hash of the
- * input's key.
- */
-const DECORATOR_ANNOTATION = "metacontroller.k8s.io/decorator-controller";
-const MAP_ANNOTATION = "metacontroller.k8s.io/map-controller";
-const MAP_KEY = "metacontroller.k8s.io/map-key";
-/** Whom each annotation names, and which lists of desired objects may have it. */
-const MARKS = [
-  { key: DECORATOR_ANNOTATION, owner: "decorator", field: "attachments" },
-  { key: MAP_ANNOTATION, owner: "map controller", field: "outputs" },
-  { key: MAP_KEY, owner: "input of a map controller", field: "outputs" },
-] as const;
 /** The controller's name in requests that "@hookloop/hook/testing" makes. */
 export const CONTROLLER_NAME = "test";
 /** How many names a message lists at most. */
 const MAX_NAMED = 10;
-const LAST_APPLIED = "metacontroller.k8s.io/last-applied-configuration";
-const ENGINE_CONDITIONS = ["Synced", "Updated", "DependenciesMet", "ChangesHeldBack", "ChildWarnings"];
-/** How many conditions, events and results there may be, each of them. */
-const MAX_DETAILS = 32;
-const MAX_REQUIREMENTS = 100;
 
 const KIND = /^[^.:]+\.[^:]+$/;
-const REASON = /^[A-Za-z]([A-Za-z0-9_,:]{0,254}[A-Za-z0-9_])?$/;
-const GROUP = /^[A-Za-z0-9_-]{1,63}$/;
-const NAME = /^([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$/;
-const NAME_RULE = "at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends";
-const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+/**
+ * The engine marks objects with the annotations of MARKS: they name the controller of an attachment
+ * or output, and an output's input. An output also carries a label of this name with a hash of the
+ * input's key.
+ */
+const { formats: FORMATS, limits: LIMITS, marks: MARKS, relatedRule: RELATED_RULE } = RULES;
+const RESERVED: Record<"conditions" | "annotations", readonly string[]> = RULES.reserved;
 
 /** Declared kinds. The value is true if the kind is cluster-scoped. */
 export type Kinds = ReadonlyMap<string, boolean>;
@@ -145,10 +130,11 @@ function refOf(scope: Scope, { apiVersion, kind: name, metadata }: Body, place: 
 /** Checks that an object does not look as if another controller or input owned it. */
 function checkMarks(scope: Scope, metadata: Body["metadata"], item: string): void {
   const { annotations, labels } = metadata as { annotations?: Record<string, string>; labels?: Record<string, string> };
-  for (const { key, owner, field } of MARKS) {
+  for (const mark of Object.values(MARKS)) {
+    const { key } = mark;
     const value = annotations?.[key];
-    if (typeof value === "string" && scope.field !== field) {
-      const expected = `expected none, because it names the ${owner} that an object belongs to`;
+    if (typeof value === "string" && scope.field !== mark.list) {
+      const expected = `expected none, because it names the ${mark.names} that an object belongs to`;
       throw new InvalidResponse(`${item}: metadata.annotations[${quoted(key)}] is ${quoted(value)}; ${expected}`);
     }
   }
@@ -156,11 +142,12 @@ function checkMarks(scope: Scope, metadata: Body["metadata"], item: string): voi
     return;
   }
   const hash = createHash("sha256").update(scope.mapKey).digest("hex").slice(0, 32);
-  for (const { field, value, key, expected } of [
-    { field: "annotations", value: annotations?.[MAP_ANNOTATION], key: MAP_ANNOTATION, expected: CONTROLLER_NAME },
-    { field: "annotations", value: annotations?.[MAP_KEY], key: MAP_KEY, expected: scope.mapKey },
-    { field: "labels", value: labels?.[MAP_KEY], key: MAP_KEY, expected: hash },
+  for (const { field, values, key, expected } of [
+    { field: "annotations", values: annotations, key: MARKS.mapController.key, expected: CONTROLLER_NAME },
+    { field: "annotations", values: annotations, key: MARKS.mapKey.key, expected: scope.mapKey },
+    { field: "labels", values: labels, key: MARKS.mapKey.key, expected: hash },
   ]) {
+    const value = values?.[key];
     if (typeof value === "string" && value !== expected) {
       const problem = `metadata.${field}[${quoted(key)}] is ${quoted(value)}`;
       throw new InvalidResponse(`${item}: ${problem}; expected ${quoted(expected)}, or none`);
@@ -295,7 +282,7 @@ function checkPatches({ labels, annotations }: Checked): void {
     refuse(keyProblem(key) || valueProblem(labels?.set[key] ?? ""), `labels[${quoted(key)}]`);
   }
   for (const key of keysOf(annotations)) {
-    const reserved = key === LAST_APPLIED ? "belongs to the engine; expected another key" : "";
+    const reserved = RESERVED.annotations.includes(key) ? "belongs to the engine; expected another key" : "";
     const problem = keyProblem(key.toLowerCase()) || reserved;
     refuse(problem, `annotations[${quoted(key)}]`);
   }
@@ -307,11 +294,11 @@ function keysOf(patch: KeyPatch | undefined): string[] {
 
 function checkDetails({ conditions, events, results }: ResponseDetails): void {
   for (const [field, { length }] of Object.entries({ conditions, events, results })) {
-    refuse(length > MAX_DETAILS ? `are ${length}, expected at most ${MAX_DETAILS}` : "", field);
+    refuse(length > LIMITS.remarks ? `are ${length}, expected at most ${LIMITS.remarks}` : "", field);
   }
   conditions.forEach(({ type, reason }, index) => {
     const item = `conditions[${index}] ${quoted(type)}`;
-    refuse(ENGINE_CONDITIONS.includes(type) ? "belongs to the engine; expected another type" : "", item);
+    refuse(RESERVED.conditions.includes(type) ? "belongs to the engine; expected another type" : "", item);
     const problem = keyProblem(type);
     refuse(problem && `type: ${problem}`, item);
     refuse(reasonProblem(reason), item);
@@ -321,13 +308,13 @@ function checkDetails({ conditions, events, results }: ResponseDetails): void {
 }
 
 function reasonProblem(reason: string): string {
-  return REASON.test(reason) ? "" : `reason is ${quoted(reason)}; expected one word in camel case such as AllUp`;
+  return matches("reason", reason) ? "" : `reason is ${quoted(reason)}; expected ${FORMATS.reason.expected}`;
 }
 
 /** Checks what can be checked without asking the API server for its resources. */
 function checkRequirements(rules: readonly RelatedResourceRule[]): void {
-  if (rules.length > MAX_REQUIREMENTS) {
-    throw new InvalidResponse(`requirements are ${rules.length}, expected at most ${MAX_REQUIREMENTS}`);
+  if (rules.length > LIMITS.requirements) {
+    throw new InvalidResponse(`requirements are ${rules.length}, expected at most ${LIMITS.requirements}`);
   }
   const named = new Map<string, string>();
   rules.forEach((rule, index) => {
@@ -344,21 +331,24 @@ function checkRequirements(rules: readonly RelatedResourceRule[]): void {
 }
 
 function ruleProblem(rule: RelatedResourceRule): string {
-  const { name, apiVersion, resource, names, namespace, labelSelector, namespaceSelector } = rule;
-  const problems: [unknown, string][] = [
-    [name && !GROUP.test(name), "name is not usable; expected at most 63 letters, digits, '-' and '_'"],
-    [!apiVersion, "apiVersion is missing; expected one such as v1 or apps/v1"],
-    [!resource, "resource is missing; expected a plural name such as configmaps"],
-    [names.length > 0 && labelSelector, "names and labelSelector are both set; expected one of them"],
-    [names.length > 0 && namespaceSelector, "names and namespaceSelector are both set; expected one of them"],
-    [namespace && namespaceSelector, "namespace and namespaceSelector are both set; expected one of them"],
-    [names.includes(""), "names has an empty name; expected names of objects"],
-  ];
-  const first = problems.find(([applies]) => applies);
-  if (first) {
-    return first[1];
+  if (rule.name && !matches("group", rule.name)) {
+    return `name is not usable; expected ${FORMATS.group.expected}`;
   }
-  const [labels, namespaces] = [selectorProblem(labelSelector), selectorProblem(namespaceSelector)];
+  for (const field of ["apiVersion", "resource"] as const) {
+    if (!rule[field]) {
+      return `${field} is missing; expected ${RELATED_RULE.required[field]}`;
+    }
+  }
+  const isSet = (field: keyof RelatedResourceRule) => Array.isArray(rule[field]) ? rule[field].length > 0 : rule[field];
+  const exclusive = RELATED_RULE.exclusive.find(([one, other]) => isSet(one) && isSet(other));
+  if (exclusive) {
+    return `${exclusive.join(" and ")} are both set; expected one of them`;
+  }
+  if (rule.names.includes("")) {
+    return "names has an empty name; expected names of objects";
+  }
+  const labels = selectorProblem(rule.labelSelector);
+  const namespaces = selectorProblem(rule.namespaceSelector);
   return labels ? `labelSelector: ${labels}` : namespaces && `namespaceSelector: ${namespaces}`;
 }
 
@@ -387,14 +377,19 @@ function selectorProblem(selector?: LabelSelector): string {
 function keyProblem(key: string): string {
   const slash = key.lastIndexOf("/");
   const prefix = key.slice(0, Math.max(slash, 0));
-  if (slash >= 0 && (prefix.length > 253 || !SUBDOMAIN.test(prefix))) {
-    return "the prefix before '/' must be a DNS name in lower case";
+  if (slash >= 0 && (prefix.length > LIMITS.prefix || !matches("prefix", prefix))) {
+    return `the prefix before '/' must be ${FORMATS.prefix.expected}`;
   }
-  return NAME.test(key.slice(slash + 1)) ? "" : `expected ${NAME_RULE}`;
+  return matches("name", key.slice(slash + 1)) ? "" : `expected ${FORMATS.name.expected}`;
 }
 
 function valueProblem(value: string): string {
-  return value === "" || NAME.test(value) ? "" : `expected a value of ${NAME_RULE}`;
+  return value === "" || matches("name", value) ? "" : `expected a value of ${FORMATS.name.expected}`;
+}
+
+/** Reports whether a text has the format of that name. */
+function matches(name: keyof typeof FORMATS, text: string): boolean {
+  return new RegExp(FORMATS[name].pattern).test(text);
 }
 
 function refuse(problem: string, item: string): void {
