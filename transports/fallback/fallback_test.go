@@ -15,8 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/hook/wraptest"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/wraptest"
 	"github.com/hookloop/hookloop/transports/codec"
 	"github.com/hookloop/hookloop/transports/fallback"
 	"github.com/prometheus/client_golang/prometheus"

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/hook/wraptest"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"github.com/hookloop/hookloop/internal/wraptest"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/hook/wraptest"
 	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
-	"github.com/hookloop/hookloop/internal/wraptest"
 	"github.com/hookloop/hookloop/transports/fallback"
 )
 

@@ -16,9 +16,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/hook/wraptest"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/budget"
-	"github.com/hookloop/hookloop/internal/wraptest"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 )

@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/hook/wraptest"
 	"github.com/hookloop/hookloop/engine/internal/mentions"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/wraptest"
 )
 
 // partOf returns the question about a part of a parent.
