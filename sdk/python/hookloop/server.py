@@ -110,7 +110,7 @@ class Server:
 
     def _add_port(self, listen: str, credentials: Optional[grpc.ServerCredentials]) -> int:
         if credentials is None:
-            port = self._server.add_insecure_port(listen)
+            port: int = self._server.add_insecure_port(listen)
         else:
             port = self._server.add_secure_port(listen, credentials)
         if port == 0:
