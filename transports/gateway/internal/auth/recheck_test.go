@@ -59,7 +59,7 @@ func TestRecheck(t *testing.T) {
 			name: "the API server is away", change: func(d *fakeServer) { d.down = errDown },
 			// The first failing check is at least 4 minutes after the change; two periods follow.
 			alive: 2 * MaxRecheck * 9 / 10, ended: 3 * MaxRecheck, code: codes.Unavailable,
-			says: "the API server does not answer",
+			says: "the API server is not answering",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

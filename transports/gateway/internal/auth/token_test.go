@@ -85,7 +85,7 @@ func TestAPIServerIsAway(t *testing.T) {
 	g.change(func() { g.down = nil })
 	check(t, call(t, client, "Bearer good"), codes.OK)
 	g.change(func() { g.down = errDown })
-	check(t, call(t, client, "Bearer good"), codes.Unavailable, "Hookloop's subjectaccessreviews")
+	check(t, call(t, client, "Bearer good"), codes.Unavailable, "(subjectaccessreviews)")
 }
 
 // TestReviewsAreRemembered caches accepted reviews for ten seconds, and no rejected ones.
