@@ -117,6 +117,12 @@ func (g *guard) call(ctx context.Context, q *hook.Question) (r result) {
 	}()
 	defer panics.Recover(ctx, &r.err, "panic in a hook's transport", "hook", g.name)
 	r.answer, r.err = g.next.Ask(ctx, q)
+	if r.err != nil {
+		// The error may be a nil pointer. It panics here, where that is an error of the hook, and
+		// not in the engine.
+		_ = r.err.Error()
+		_ = errors.Is(r.err, context.Canceled)
+	}
 	return r
 }
 
@@ -181,10 +187,18 @@ func (g *guard) complete(err error, failure *hook.Error) error {
 	if full.Err == nil {
 		full.Err = errors.New("the transport gave no cause")
 	}
-	if full == *failure {
+	if failure.Err != nil && sameFields(full, *failure) {
 		return err
 	}
 	return &full
+}
+
+// sameFields compares two errors without their causes, because Go panics when it compares two errors
+// of a type such as []error.
+func sameFields(a, b hook.Error) bool {
+	a.Err = nil
+	b.Err = nil
+	return a == b
 }
 
 func (g *guard) fault(kind hook.ErrorKind, err error) *hook.Error {

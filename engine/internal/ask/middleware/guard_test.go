@@ -57,6 +57,13 @@ func TestABadTransportGetsAnErrorOfThePort(t *testing.T) {
 			nil, &hook.Error{Kind: hook.Throttled, RetryAfter: 1 << 62, Err: cause},
 			hook.Error{Kind: hook.Throttled, RetryAfter: hook.MaxRetryAfter}, "boom",
 		},
+		"an error that is a nil pointer": {nil, (*hook.Error)(nil), hook.Error{Kind: hook.Failed}, "nil pointer"},
+		"an error with a nil pointer inside": {
+			nil, fmt.Errorf("ask: %w", (*hook.Error)(nil)), hook.Error{Kind: hook.Failed}, "nil pointer",
+		},
+		"an answer and an error that is a nil pointer": {
+			&hook.Answer{}, (*hook.Error)(nil), hook.Error{Kind: hook.Failed}, "nil pointer",
+		},
 		"a long text of several lines": {
 			nil, errors.New("one\ntwo" + strings.Repeat("x", 5000)), hook.Error{Kind: hook.Failed}, "one two",
 		},
@@ -82,6 +89,21 @@ func TestABadTransportGetsAnErrorOfThePort(t *testing.T) {
 // TestAGoodErrorIsPassedOn returns the transport's own error, with the errors around it.
 func TestAGoodErrorIsPassedOn(t *testing.T) {
 	want := &hook.Error{Kind: hook.Unreachable, Hook: "sync elsewhere", Err: errors.New("refused")}
+	_, err := ask(t, func(context.Context, *hook.Question) (*hook.Answer, error) { return nil, want })
+	var got *hook.Error
+	if !errors.As(err, &got) || got != want {
+		t.Errorf("got %v, want %v itself", err, want)
+	}
+}
+
+// severalErrors is an error that cannot be compared, as several packages have one.
+type severalErrors []error
+
+func (e severalErrors) Error() string { return errors.Join(e...).Error() }
+
+// TestACauseThatCannotBeCompared is passed on as well.
+func TestACauseThatCannotBeCompared(t *testing.T) {
+	want := &hook.Error{Kind: hook.Failed, Hook: "sync elsewhere", Err: severalErrors{errors.New("refused")}}
 	_, err := ask(t, func(context.Context, *hook.Question) (*hook.Answer, error) { return nil, want })
 	var got *hook.Error
 	if !errors.As(err, &got) || got != want {
