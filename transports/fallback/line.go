@@ -30,6 +30,9 @@ type line struct {
 	stopped             chan struct{}
 	// wake has a buffer of 1. Send to it when the goroutine should look for something to do.
 	wake chan struct{}
+	// probing gets the result of a probe that is under way; nil if there is none. Only the goroutine
+	// of run uses it.
+	probing chan error
 
 	// reporting keeps reports to observers in order. Lock it before mu.
 	reporting sync.Mutex

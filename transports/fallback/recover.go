@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/panics"
 	"k8s.io/klog/v2"
 )
 
@@ -75,7 +76,7 @@ func (l *line) probe(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	reachable := ask == nil || ask(ctx) == nil
+	reachable := ask == nil || l.reach(ctx, ask) == nil
 	l.mu.Lock()
 	l.probed(time.Now(), reachable)
 	request := l.due(time.Now()) && !l.requested && l.trigger != nil
@@ -84,6 +85,30 @@ func (l *line) probe(ctx context.Context) {
 	l.mu.Unlock()
 	if request {
 		l.requestTrial(ctx, parent)
+	}
+}
+
+// reach calls the probe of a transport, which may be one that a program adds. A panic is an error. A
+// probe that does not return in time is given up, and the next one waits for it.
+func (l *line) reach(ctx context.Context, probe func(context.Context) error) error {
+	if l.probing == nil {
+		returned := make(chan error, 1)
+		l.probing = returned
+		go func() {
+			err := errors.New("the transport ended the goroutine of its caller, expected it to return")
+			defer func() { returned <- err }()
+			err = func() (err error) {
+				defer panics.Recover(ctx, &err, "panic in a transport that probes a hook", "transport", l.preferred)
+				return probe(ctx)
+			}()
+		}()
+	}
+	select {
+	case err := <-l.probing:
+		l.probing = nil
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
