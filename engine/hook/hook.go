@@ -99,14 +99,17 @@ func (g Group) size() (bytes int64) {
 	return bytes
 }
 
-// RelatedGroup holds the related objects that the rules of one name select or, without a name, those
-// of one resource. If Err is not nil, the objects could not be read: a hook should not take the group
-// for an empty one then.
+// RelatedGroup holds the related objects that rules with the same name select. Rules without a name
+// are grouped by their resource.
 type RelatedGroup struct {
 	Group
-	Name     string
+	// Name is the name of the rules. It may be empty.
+	Name string
+	// NotFound reports that the API server does not serve the resource.
 	NotFound bool
-	Err      error
+	// Err is not nil if the objects could not be read. A hook should not take the group for an empty
+	// one then.
+	Err error
 }
 
 // Answer is the desired state of a parent, as the hook gave it. The engine validates it; a transport
@@ -172,12 +175,12 @@ func (f Func) Ask(ctx context.Context, q *Question) (*Answer, error) { return f(
 // hook; a transport may ignore everything else.
 type Config struct {
 	// ControllerKind, ControllerName and ControllerUID identify the declaring object, such as the
-	// CompositeController web.
+	// CompositeController web. ControllerKind is its Kubernetes kind.
 	ControllerKind, ControllerName string
 	ControllerUID                  types.UID
 	// Op is the operation that this hook serves: sync for spec.hooks.sync.
 	Op Op
-	// Kind is the controller's kind.
+	// Kind is the kind of controller as in a [Question]: Composite, Decorator or Mapping.
 	Kind ControllerKind
 	// Version is the hook's version, "v1" or "v2".
 	Version string
@@ -264,7 +267,8 @@ type Opened struct {
 	// intercepts the hook is asked for the same name.
 	Named string
 	// Timeout is how long one question may take. If it is 0, the engine ends the context of each
-	// question after DefaultTimeout.
+	// question after DefaultTimeout. Otherwise, Ask should end a question at this time itself,
+	// because the engine ends the context later.
 	Timeout time.Duration
 	// Forget is called when a parent is gone, or a part of it (Key.Part), so that the transport can
 	// drop what it keeps about it. An empty part means the parent with all its parts. It may be nil.

@@ -11,7 +11,11 @@
 //	if err := proto.Unmarshal(answer, call.Response); err != nil {
 //		return nil, &hook.Error{Kind: hook.Invalid, Hook: name, Err: err}
 //	}
-//	return codec.Answer(call.Response)
+//	decoded, err := codec.Answer(call.Response)
+//	if err != nil {
+//		return nil, &hook.Error{Kind: hook.Invalid, Hook: name, Err: err}
+//	}
+//	return decoded, nil
 //
 // Refuse an answer of more than [MaxMessageBytes], and reserve its memory before you decode it
 // ([hook.Config.Reserve]). Messages share the bytes of the engine's objects, so they must not be
