@@ -41,8 +41,8 @@ type Config struct {
 	// Scheme has the Go types that Controllers use. nil uses the scheme of client-go, which has the
 	// types of Kubernetes.
 	Scheme *runtime.Scheme
-	// ControllersOnly runs Controllers and no declared controllers. Their CRDs need not be installed
-	// then, and Hooks must be empty.
+	// ControllersOnly runs Controllers and no declared controllers. The CRDs of declared controllers
+	// need not be installed then, and Hooks must be empty.
 	ControllersOnly bool
 
 	// Hooks are hooks that are Go functions of this program, by the name in the spec of a declared
@@ -84,8 +84,9 @@ type Flags struct {
 	// sets no limit.
 	DeletionLimit string
 	// RewriteLimit is the number of times that one field may be rewritten within a minute without a
-	// change by a user. After that, nothing is written for the parent, or for the key of a controller
-	// in Go, for the time of RewritePause. 0 sets no limit.
+	// change by a user, for example because another controller sets it back. After that, nothing is
+	// written for the parent, or for the key of a controller in Go, for the time of RewritePause. 0
+	// sets no limit.
 	RewriteLimit int
 	RewritePause time.Duration
 	// TargetSelector selects the declared controllers to run, by their labels. Empty runs all of them.
@@ -143,8 +144,8 @@ type Flags struct {
 	Tracing        Tracing
 }
 
-// Hook is a hook that runs in this process: one of the Go SDK (hook.Composite, hook.Decorator), or
-// another value that registers a hook service of the contract.
+// Hook is a hook that runs in this process: a hook.Composite, hook.Decorator or hook.Mapper of the
+// Go SDK, or another value that registers a hook service of the gRPC contract.
 type Hook = inproc.Hook
 
 // Gateway configures the gateway, to which hooks dial in. The leading replica serves it.
@@ -198,13 +199,13 @@ type Tracing struct {
 	NoOpSyncs bool
 }
 
-// The apply strategies.
+// The values of [Flags].ApplyStrategy.
 const (
 	DynamicApply    = "dynamic-apply"
 	ServerSideApply = "server-side-apply"
 )
 
-// The field validation of the API server for unknown and duplicate fields of children.
+// The values of [Flags].FieldValidation.
 const (
 	WarnFields   = "Warn"
 	StrictFields = "Strict"

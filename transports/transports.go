@@ -1,5 +1,7 @@
-// Package transports lists the transports of hooks that Hookloop has of its own. Each folder beside
-// this file is one of them, or a part from which a transport is made.
+// Package transports has Hookloop's own transports, which carry the engine's questions to hooks:
+// webhook, grpc, inproc (Go functions of this process) and gateway (hooks that dial in). Use
+// [Openers] to get all of them. The packages codec and transporttest help you to write and test
+// another one.
 //
 // # Write a transport
 //
@@ -13,9 +15,9 @@
 //		return &hook.Opened{Hook: newClient(config, field.Address), Address: "tcp:" + field.Address}, nil
 //	}
 //
-// Package codec converts questions and answers to messages of the contract and back, and package
-// transporttest has the suite that every transport should pass. Register the transport under a name
-// with a program of your own:
+// Package codec converts questions and answers to messages of the gRPC contract and back, and
+// package transporttest has the suite that every transport should pass. Register the transport under
+// a name with a program of your own:
 //
 //	config := server.DefaultConfig()
 //	config.Transports = hook.Openers{"tcp": tcp.Open}
@@ -46,7 +48,8 @@ import (
 // SecretPolicy restricts the addresses to which the values of Secrets may be sent.
 type SecretPolicy = endpoint.Policy
 
-// Sockets are the folders in which hooks may listen on unix sockets. Without any, no hook may.
+// Sockets are the folders in which hooks may listen on unix sockets. If there are none, unix sockets
+// are not allowed.
 type Sockets = endpoint.Sockets
 
 // StreamMetrics count what happens on the streams to gRPC hooks.
@@ -57,12 +60,14 @@ func NewStreamMetrics(registry prometheus.Registerer) *StreamMetrics {
 	return stream.NewMetrics(registry)
 }
 
-// Config is what the transports of one process share. The zero value works, with few functions.
+// Config is what the transports of one process share. The zero value works: it has no gateway, no Go
+// functions, no metrics and no memory limit.
 type Config struct {
-	// Version is the version of the program, which hooks learn.
+	// Version is the version of the program. gRPC hooks are told it.
 	Version string
 	// Memory is the memory budget of the process; nil for no limit.
-	Memory  *budget.Budget
+	Memory *budget.Budget
+	// Secrets and Sockets restrict what hooks may use.
 	Secrets SecretPolicy
 	Sockets Sockets
 	// Streams and Fallbacks count what happens; nil counts nothing.
@@ -78,7 +83,7 @@ type Config struct {
 	CountCache func(cache string, entries func() int)
 }
 
-// Openers lists all transports of the process by their names, with every pair of a transport and
+// Openers returns all transports of the process by their names, with every pair of a transport and
 // its fallback (see [hook.Composed]). A transport that the program adds is one more entry: the
 // engine treats all entries in the same way.
 func Openers(c Config) hook.Openers {

@@ -76,8 +76,9 @@ func (a *access) view(t Type, record func(object.Resource)) (view.View, error) {
 	return a.views.View(r)
 }
 
-// Get returns a private copy of an object. The error is a *NotFoundError if it does not exist, a
-// *view.Error if that is not known, and a *DecodeError if it does not fit T.
+// Get returns a private copy of an object. The error is a [*NotFoundError] if the object does not
+// exist, and a [*DecodeError] if it does not fit T. Get returns another error while the cache cannot
+// tell, for example because it is stale; return it from the reconciler, which is then called again.
 func Get[T Object](r Reader, key Key) (T, error) { return getAs[T](r.reading(), TypeOf[T](), key) }
 
 // GetFor is Get for a kind without a Go type.

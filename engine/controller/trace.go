@@ -23,7 +23,7 @@ const (
 	// written (KEP-5915).
 	TraceParentAnnotation = loop.TraceParentAnnotation
 	// TraceGenerationAnnotation is the annotation with the generation to which TraceParentAnnotation
-	// belongs; without it, the first one.
+	// belongs. If it is missing, that is generation 1.
 	TraceGenerationAnnotation = "hookloop.dev/trace-generation"
 )
 

@@ -57,9 +57,9 @@ type ServeOptions struct {
 	// If it is empty, callers need no certificate. Flag --client-ca, variable
 	// HOOKLOOP_HOOK_CLIENT_CA.
 	ClientCA string
-	// ClientName must then be the common name or an alternative name in the caller's certificate.
-	// If it is empty, any name is accepted. It can only be used with ClientCA. Flag --client-name,
-	// variable HOOKLOOP_HOOK_CLIENT_NAME.
+	// ClientName is the name that the caller's certificate must have, as its common name or as an
+	// alternative name. If it is empty, any name is accepted. It can only be used with ClientCA.
+	// Flag --client-name, variable HOOKLOOP_HOOK_CLIENT_NAME.
 	ClientName string
 	// TokenFile names a file with the accepted bearer tokens, one on each line. Callers must then
 	// send the header "authorization: Bearer TOKEN". The file is read again when it changes. If it
