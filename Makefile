@@ -33,7 +33,7 @@ FUZZTIME ?= 5000x
 SHORT ?= -short
 # Go starts packages in this order, so that the longest do not end alone.
 LONGEST := $(addprefix ./test/,integration prove docs bench/compare bench/live memapi cluster)
-# Packages of this name below internal/ test the room above them on a control plane.
+# Packages of this name below internal/ test the package above them on a control plane.
 INSIDE := /internal/.*/integration$$
 # The output of "hookloop version". Without a git repository they are empty, and Go's build information
 # is used.

@@ -6,9 +6,9 @@
 // hook (Desired) and from earlier syncs (Converged, Previous); its actions go to package act.
 // Everything is a value; nothing is shared.
 //
-// Golden files under testdata hold the rules, one story each; go test ./internal/engine/plan
-// -update rewrites their plans. Random worlds with a small API server check that every plan
-// converges, and a fuzz target answers with any bytes.
+// Golden files under testdata hold the rules, one story each; go test ./engine/internal/plan -update
+// rewrites their plans. A property test runs random objects against a small API server and checks
+// that every plan converges. A fuzz test passes any bytes as the answer.
 package plan
 
 import "github.com/hookloop/hookloop/engine/hook"
