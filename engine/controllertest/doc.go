@@ -15,8 +15,8 @@
 // [Fail] to make caches stale and requests fail.
 //
 // To run the same tests on a real control plane, set the environment variable
-// HOOKLOOP_TEST_KUBECONFIG or the flag -controllertest.kubeconfig. The page "Test a controller" of
-// the documentation lists the differences.
+// HOOKLOOP_TEST_KUBECONFIG or the flag -controllertest.kubeconfig. The page
+// docs/guides/testing-controllers.md lists the differences.
 //
 // An Env belongs to one test. Call its methods from the goroutine of the test only.
 package controllertest
