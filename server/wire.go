@@ -24,14 +24,58 @@ type app struct {
 	*engine.Engine
 	process *process
 	gateway *gateway.Server // nil without one
+	heap    background
+}
+
+// Warm keeps the caches filled until ctx ends, for a replica that waits to lead. Its heap is as large
+// as the leader's.
+func (a *app) Warm(ctx context.Context) {
+	a.watchHeap(ctx)
+	a.Engine.Warm(ctx)
+}
+
+// Close stops what outlives Run and Warm. Call it when they have returned.
+func (a *app) Close() {
+	a.heap.stop()
+	a.Engine.Close()
+}
+
+func (a *app) watchHeap(ctx context.Context) {
+	a.heap.begin(ctx, func(ctx context.Context) {
+		watchHeap(ctx, klog.FromContext(ctx), readHeap, clock.RealClock{})
+	})
+}
+
+// background is a task that outlives the contexts of those who begin it.
+type background struct {
+	once sync.Once
+	end  context.CancelFunc
+	task sync.WaitGroup
+}
+
+// begin runs f in the background until stop is called. Only the first call has an effect.
+func (b *background) begin(ctx context.Context, f func(context.Context)) {
+	b.once.Do(func() {
+		ctx, b.end = context.WithCancel(context.WithoutCancel(ctx))
+		b.task.Go(func() { f(ctx) })
+	})
+}
+
+// stop ends the task and waits for it. After stop, no task begins.
+func (b *background) stop() {
+	b.once.Do(func() {})
+	if b.end != nil {
+		b.end()
+	}
+	b.task.Wait()
 }
 
 // Run runs the controllers, the gateway and the recorder until ctx ends.
 func (a *app) Run(ctx context.Context) error {
+	a.watchHeap(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup
 	wait.Go(func() { a.process.recorder.Run(ctx) })
-	wait.Go(func() { watchHeap(ctx, klog.FromContext(ctx), readHeap, clock.RealClock{}) })
 	defer wait.Wait()
 	defer cancel()
 	if a.gateway == nil {
