@@ -85,8 +85,9 @@ func start(t *testing.T) (dynamic.Interface, *prometheus.Registry) {
 	t.Cleanup(cluster.Close)
 	registry := prometheus.NewRegistry()
 	e, err := engine.New(t.Context(), engine.Config{
-		Rest: cluster.Config(), Openers: hook.Openers{"letter": openLetter}, Version: "v1.2.3", Workers: 1, Registry: registry,
-		Tracer: noop.NewTracerProvider().Tracer(""), Sampled: func(trace.TraceID) bool { return false },
+		Rest: cluster.Config(), Openers: hook.Openers{"letter": openLetter}, Version: "v1.2.3", Workers: 1,
+		Registry: registry,
+		Tracer:   noop.NewTracerProvider().Tracer(""), Sampled: func(trace.TraceID) bool { return false },
 		FieldManager: "metacontroller", DiscoveryInterval: time.Minute, StaleAfter: engine.DefaultStaleAfter,
 		CustomizeMaxAge: engine.DefaultCustomizeMaxAge, EventsQPS: 1, EventsBurst: 25,
 	})
@@ -158,8 +159,11 @@ func TestTransport(t *testing.T) {
 			return err
 		}
 		told, _, err := unstructured.NestedString(child.Object, "data", "engine")
+		if err != nil {
+			return err
+		}
 		if told != "v1.2.3" {
-			return fmt.Errorf("the transport learned the version %q, want v1.2.3 (%v)", told, err)
+			return fmt.Errorf("the transport learned the version %q, want v1.2.3", told)
 		}
 		return nil
 	})

@@ -52,7 +52,7 @@ func TestTheExampleTellsTheVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := opened.Hook.Ask(t.Context(), question(t)); err != nil {
+	if _, err := opened.Ask(t.Context(), question(t)); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-told; got != "v1.2.3" {
@@ -94,7 +94,7 @@ func serve(t *testing.T, timeout string, behave transporttest.Behavior) json.Raw
 func listen(t *testing.T, served methods) string {
 	t.Helper()
 	listener := transporttest.Listen(t)
-	t.Cleanup(func() { listener.Close() })
+	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -109,7 +109,7 @@ func listen(t *testing.T, served methods) string {
 
 // reply answers the question of one connection. The call ends when the caller closes it.
 func reply(conn net.Conn, served methods) {
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	var question, answer frame
 	if json.NewDecoder(conn).Decode(&question) != nil {
 		return

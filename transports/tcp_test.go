@@ -119,8 +119,8 @@ func (c *client) exchange(ctx context.Context, question frame) (answer frame, er
 	if err != nil {
 		return answer, err
 	}
-	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer func() { _ = conn.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	if err := json.NewEncoder(conn).Encode(question); err != nil {
 		return answer, err

@@ -47,7 +47,8 @@ func TestTransportOfAnotherProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]any{"webhook": map[string]any{"url": "http://127.0.0.1:1234/sync"}}, hooks); diff != "" {
+	redirected := map[string]any{"webhook": map[string]any{"url": "http://127.0.0.1:1234/sync"}}
+	if diff := cmp.Diff(redirected, hooks); diff != "" {
 		t.Errorf("the hook that the engine asks (-want +got):\n%s", diff)
 	}
 }

@@ -249,7 +249,9 @@ func TestWebhookAtAUnixSocket(t *testing.T) {
 		if err := server.Close(); err != nil {
 			t.Error(err)
 		}
-		<-served
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("the hook ended: %v", err)
+		}
 	})
 	controller := edited(declaring, "url: http://hook/sync", "url: unix:///run/hooks/hook.sock\n        path: /sync")
 	controller = edited(controller, "url: http://hook/finalize",
