@@ -18,7 +18,7 @@ class Website final : public composite::CompositeHookService::Service {
     if (image.find(' ') != image.npos)
       throw Failure(grpc::INVALID_ARGUMENT, "InvalidImage", "spec.image: got \"" + image + "\", expected no space");
     if (image == "pending") throw Failure(grpc::UNAVAILABLE, "ImagePending", "spec.image is not built yet", 1);
-    const hook::Object* observed = Find(request.children(), "Deployment", name);
+    const hook::ObservedObject* observed = Find(request.children(), "Deployment", name);
     const int64_t replicas = spec.at("replicas");
     const int64_t up = observed ? Decode(*observed).value(json::json_pointer("/status/readyReplicas"), int64_t{0}) : 0;
     const bool ready = observed && up >= replicas;

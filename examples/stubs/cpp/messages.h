@@ -11,11 +11,11 @@ namespace composite = hookloop::composite::v1;
 namespace hook = hookloop::hook::v1;
 using nlohmann::json; // keeps integers up to 64 bits as integers
 
-inline json Decode(const hook::Object& object) { return json::parse(object.body()); }
+inline json Decode(const hook::ObservedObject& object) { return json::parse(object.body()); }
 
 // Find returns the observed object of a kind and name, or nullptr.
 template <typename Groups>
-const hook::Object* Find(const Groups& groups, const std::string& kind, const std::string& name) {
+const hook::ObservedObject* Find(const Groups& groups, const std::string& kind, const std::string& name) {
   for (const auto& group : groups)
     for (const auto& object : group.objects())
       if (group.kind() == kind && object.name() == name) return &object;
