@@ -110,13 +110,17 @@ func (s Side) open(settings hook.Config) (*hook.Opened, error) {
 		return nil, fmt.Errorf("%s: is missing; expected both transports", cmp.Or(s.Field, s.Name))
 	}
 	opened, err := s.Open(settings)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", cmp.Or(s.Field, s.Name), err)
+	if err == nil && opened != nil && opened.Hook != nil {
+		return opened, nil
 	}
-	if opened == nil || opened.Hook == nil {
-		return nil, fmt.Errorf("%s: the transport opened no hook, expected one or an error", cmp.Or(s.Field, s.Name))
+	if err == nil {
+		err = errors.New("the transport opened no hook, expected one or an error")
 	}
-	return opened, nil
+	err = fmt.Errorf("%s: %w", cmp.Or(s.Field, s.Name), err)
+	if opened != nil {
+		err = errors.Join(err, side{Opened: opened}.close())
+	}
+	return nil, err
 }
 
 // side is an opened hook and its transport.

@@ -759,3 +759,30 @@ func TestAComposedHookHasTheFieldsOfBoth(t *testing.T) {
 		}
 	}
 }
+
+// TestAHookThatIsNotUsedIsClosed has a preferred transport that returns a hook in a way that it must
+// not.
+func TestAHookThatIsNotUsedIsClosed(t *testing.T) {
+	for name, refused := range map[string]struct {
+		hook hook.Hook
+		err  error
+	}{
+		"beside an error":    {hook.Func(answers), errRefused},
+		"without a function": {nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			closed := 0
+			opener := func(hook.Config) (*hook.Opened, error) {
+				return &hook.Opened{Hook: refused.hook, Close: func() error { closed++; return nil }}, refused.err
+			}
+			composed := fallback.Transport{
+				Preferred: fallback.Side{Name: "tcp", Open: opener},
+				Fallback:  fallback.Side{Name: "webhook", Open: opener},
+			}
+			opened, err := composed.Open(hook.Config{Field: json.RawMessage(`{"tcp":{},"webhook":{}}`)})
+			if opened != nil || err == nil || closed != 1 {
+				t.Errorf("got %v and %v, and %d hooks are closed; want an error, and 1", opened, err, closed)
+			}
+		})
+	}
+}
