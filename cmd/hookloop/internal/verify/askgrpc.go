@@ -17,6 +17,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"github.com/hookloop/hookloop/internal/protocol/methods"
 	"github.com/hookloop/hookloop/transports/codec"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
@@ -262,17 +263,15 @@ func (c *grpcClient) read(r *reply, q *hook.Question, response proto.Message) {
 	r.answer = answer
 }
 
-// desiredObjects returns the children or attachments of a response.
+// desiredObjects returns the children, attachments or outputs of a response.
 func desiredObjects(response proto.Message) []*hookv1.DesiredObject {
-	switch with := response.(type) {
-	case interface {
-		GetChildren() []*hookv1.DesiredObject
-	}:
-		return with.GetChildren()
-	case interface {
-		GetAttachments() []*hookv1.DesiredObject
-	}:
-		return with.GetAttachments()
+	method := methods.Of(response)
+	if method == nil {
+		return nil
 	}
-	return nil
+	objects, _ := method.Desired(response)
+	if objects == nil {
+		return nil
+	}
+	return *objects
 }

@@ -7,6 +7,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	mapv1 "github.com/hookloop/hookloop/gen/hookloop/map/v1"
+	"google.golang.org/protobuf/proto"
 )
 
 // TestMapHooks asks map hooks about an input, and about an input that is gone.
@@ -36,6 +41,25 @@ func TestMapHooks(t *testing.T) {
 				t.Errorf("faults (-want +got):\n%s\n%s", diff, text(t, report))
 			}
 		})
+	}
+}
+
+// TestOutputsOverGRPC reads responses of each kind of hook with a body that has a key twice. Only the
+// JSON of the desired objects is at fault.
+func TestOutputsOverGRPC(t *testing.T) {
+	desired := []*hookv1.DesiredObject{{
+		Body: []byte(`{"apiVersion":"v1","kind":"Secret","kind":"ConfigMap","metadata":{"name":"out"}}`),
+	}}
+	for kind, response := range map[hook.ControllerKind]proto.Message{
+		hook.Composite: &compositev1.SyncResponse{Children: desired},
+		hook.Decorator: &decoratorv1.SyncResponse{Attachments: desired},
+		hook.Mapping:   &mapv1.MapResponse{Outputs: desired},
+	} {
+		r := &reply{}
+		new(grpcClient).read(r, &hook.Question{Kind: kind}, response)
+		if !r.has(ruleDuplicateKey) {
+			t.Errorf("a hook of kind %s: the key that its answer has twice is not found", kind)
+		}
 	}
 }
 
