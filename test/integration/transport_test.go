@@ -85,7 +85,7 @@ func answerLetter(ctx context.Context, config hook.Config, q *hook.Question) (*h
 	return answer, nil
 }
 
-const letterPage = "apiVersion: $GROUP/v1\nkind: Page\nmetadata: {name: home, namespace: $NS}\nspec: {text: %s}"
+const letterPage = "apiVersion: $GROUP/v1\nkind: Page\nmetadata: {name: %s, namespace: $NS}\nspec: {text: %s}"
 
 // TestTransportOfTheProgram runs a controller over a transport that the program adds. After each way
 // in which the transport misbehaves, the parent has a reason, and is synced when it behaves again.
@@ -99,9 +99,9 @@ func TestTransportOfTheProgram(t *testing.T) {
 		Sync:     `transport:letter {"to": "home"}`,
 		Version:  "v2",
 	})
-	k.Apply(fmt.Sprintf(letterPage, "hello"))
+	k.Apply(fmt.Sprintf(letterPage, "home", "hello"))
 	await(k, "v1/ConfigMap", "home", "data.text", "hello")
-	for _, c := range []struct{ text, reason, message string }{
+	for i, c := range []struct{ text, reason, message string }{
 		{"panics", "HookFailed", "hook sync letter:home: panic: as the test asks for"},
 		{"returns nothing", "InvalidHookAnswer", "returned neither an answer nor an error"},
 		{"returns both", "InvalidHookAnswer", "returned an answer and an error"},
@@ -109,11 +109,12 @@ func TestTransportOfTheProgram(t *testing.T) {
 		{"never returns", "HookTimeout", "no answer within 300ms: the transport does not return"},
 		{"takes all memory", "MemoryBudget", "the answer cannot be read: memory budget"},
 	} {
-		k.Apply(fmt.Sprintf(letterPage, c.text))
-		k.AwaitFault("Page", "home", c.reason, c.message)
+		name := fmt.Sprint("page-", i) // Events about one object are limited
+		k.Apply(fmt.Sprintf(letterPage, name, c.text))
+		k.AwaitFault("Page", name, c.reason, c.message)
 		again := strings.ReplaceAll("again after it "+c.text, " ", "-")
-		k.Apply(fmt.Sprintf(letterPage, again))
-		await(k, "v1/ConfigMap", "home", "data.text", again)
+		k.Apply(fmt.Sprintf(letterPage, name, again))
+		await(k, "v1/ConfigMap", name, "data.text", again)
 	}
 }
 
@@ -127,7 +128,7 @@ func TestTransportWithFallback(t *testing.T) {
 	k.Run(kit.Composite{
 		Parent: "pages", Version: "v2", Sync: `transport:letter {"to": "home", "lost": true} or ` + webhook.URL,
 	})
-	k.Apply(fmt.Sprintf(letterPage, "hello"))
+	k.Apply(fmt.Sprintf(letterPage, "home", "hello"))
 	await(k, "Page", "home", "status.by", "webhook")
 	awaitControllerCondition(k, v1alpha1.ConditionFallback, v1alpha1.ReasonWebhook, "the letter came back")
 }
