@@ -19,7 +19,7 @@ trap 'rm -rf "$PROGRAMS"' EXIT
 # targets prints the folder, the program and the name of each target, after it has built the program.
 targets() {
   local folder program
-  grep -rlE --include='*_test.go' '^func Fuzz' engine internal sdk server | xargs -n 1 dirname | sort -u |
+  grep -rlE --include='*_test.go' '^func Fuzz' cmd engine internal sdk server transports | xargs -n 1 dirname | sort -u |
     while read -r folder; do
       program=$PROGRAMS/$folder.test
       go -C "$folder" test -c -vet=off -fuzz . -o "$program" . >&2
