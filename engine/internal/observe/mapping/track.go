@@ -90,9 +90,9 @@ func (s *Shape) counting(resource int) mapper.Func[hook.Key] {
 }
 
 // outputOf returns the parent and the part of an output. It reports whether an object is one.
-func (s *Shape) outputOf(o *object.Object) (owner parts.Owner, part string, is bool) {
+func (s *Shape) outputOf(o *object.Object) (owner view.Owner, part string, is bool) {
 	if o == nil || len(mapper.Owner(s.rules.Resource, mapper.Ref)(nil, o)) == 0 {
-		return parts.Owner{}, "", false
+		return view.Owner{}, "", false
 	}
 	part, is = s.partOf(o)
 	owner.UID = o.ControllerRef().UID

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/heaptest"
 )
@@ -27,7 +28,7 @@ func BenchmarkMemory(b *testing.B) {
 		before := heaptest.Used()
 		tracker, _, _ := newTracker()
 		for i, o := range outputs {
-			tracker.Output(0, o.Ref(), Owner{UID: "u", Namespace: "shop"}, fmt.Sprintf("Secret/shop/in-%06d", i), false, o)
+			tracker.Output(0, o.Ref(), view.Owner{UID: "u", Namespace: "shop"}, fmt.Sprintf("Secret/shop/in-%06d", i), false, o)
 		}
 		if err := tracker.Observe(hook.ParentKey(shop), State{UID: "u"}, false, w.list); err != nil {
 			b.Fatal(err)
@@ -54,6 +55,6 @@ func BenchmarkEvent(b *testing.B) {
 	versions := []*object.Object{newOutput(b, r, "out"), newOutput(b, r, "out")}
 	for i := range b.N {
 		o := versions[i%2]
-		tracker.Output(0, o.Ref(), Owner{UID: "u", Namespace: "shop"}, name(7), false, o)
+		tracker.Output(0, o.Ref(), view.Owner{UID: "u", Namespace: "shop"}, name(7), false, o)
 	}
 }

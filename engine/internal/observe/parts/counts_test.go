@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -125,7 +126,7 @@ func (w *cluster) step(t *testing.T, r *rand.Rand, tracker *Tracker) {
 	case 6:
 		if before, found := mine[out]; found {
 			delete(mine, out)
-			tracker.Output(before.resource, out, Owner{UID: w.uid, Namespace: "shop"}, before.part, false, nil)
+			tracker.Output(before.resource, out, view.Owner{UID: w.uid, Namespace: "shop"}, before.part, false, nil)
 		}
 	case 7: // the selector changes: inputs appear and vanish without events
 		for range 3 {
@@ -163,7 +164,7 @@ func (w *cluster) find(name string) func() (int, error) {
 
 func (w *cluster) report(tracker *Tracker, owner types.UID, ref object.Ref) {
 	o := w.outputs[owner][ref]
-	tracker.Output(o.resource, ref, Owner{UID: owner, Namespace: "shop"}, o.part, false, o.object)
+	tracker.Output(o.resource, ref, view.Owner{UID: owner, Namespace: "shop"}, o.part, false, o.object)
 }
 
 // TestCountsEqualAScan changes inputs, outputs, selectors and parents at random. After each step
@@ -201,7 +202,7 @@ func (w *cluster) end(t *testing.T, tracker *Tracker) {
 	tracker.Forget(hook.ParentKey(shop))
 	for owner, outputs := range w.outputs {
 		for ref, o := range outputs {
-			tracker.Output(o.resource, ref, Owner{UID: owner, Namespace: "shop"}, o.part, false, nil)
+			tracker.Output(o.resource, ref, view.Owner{UID: owner, Namespace: "shop"}, o.part, false, nil)
 		}
 	}
 	if len(tracker.byRef) > 0 || len(tracker.byOwner) > 0 {
@@ -237,7 +238,7 @@ func TestTrueConditions(t *testing.T) {
 func TestUndecided(t *testing.T) {
 	tracker, l, _ := newTracker()
 	r := rand.New(rand.NewPCG(1, 1))
-	tracker.Output(0, object.Ref{Name: "o"}, Owner{UID: "u", Namespace: "shop"}, "in", true, newOutput(t, r, "o"))
+	tracker.Output(0, object.Ref{Name: "o"}, view.Owner{UID: "u", Namespace: "shop"}, "in", true, newOutput(t, r, "o"))
 	none := (&cluster{}).list
 	for _, departing := range []bool{false, true} {
 		if err := tracker.Observe(hook.ParentKey(shop), State{UID: "u", Departing: departing}, false, none); err != nil {

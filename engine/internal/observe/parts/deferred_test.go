@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/object"
 )
 
@@ -126,7 +127,7 @@ func TestDeferredPartsInAnotherRound(t *testing.T) {
 	tracker, l, _ := newTracker()
 	w := inputs(maxQueued + 1)
 	output := object.Ref{Namespace: "shop", Name: "o"}
-	owner := Owner{UID: w.uid, Namespace: "shop"}
+	owner := view.Owner{UID: w.uid, Namespace: "shop"}
 	tracker.Output(0, output, owner, "undecided", true, newOutput(t, rand.New(rand.NewPCG(1, 1)), output.Name))
 	observe(t, tracker, w, 1)
 	syncPart(tracker, name(0), Result{})

@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -74,7 +75,7 @@ func (t *Tracker) Observe(
 // known returns the parent with a key. If it has replaced another one of its name, that one is
 // forgotten.
 func (t *Tracker) known(key hook.Key, uid types.UID) *parent {
-	owner := Owner{UID: uid, Namespace: key.Parent.Namespace}
+	owner := view.Owner{UID: uid, Namespace: key.Parent.Namespace}
 	p := t.byRef[key.Parent]
 	if p != nil && p.owner != owner {
 		t.forget(p)

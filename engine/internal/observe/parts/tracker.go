@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/internal/watch/view"
 	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -39,19 +40,12 @@ type Tracker struct {
 	// byRef holds the parents of the controller. byOwner holds the same parents, and owners of
 	// outputs that are not known as parents (yet).
 	byRef   map[object.Ref]*parent
-	byOwner map[Owner]*parent
-}
-
-// Owner identifies the owner of outputs. Namespace is empty if parents are cluster-scoped. The UID
-// alone is not enough: anybody may write a reference with a UID of another namespace.
-type Owner struct {
-	UID       types.UID
-	Namespace string
+	byOwner map[view.Owner]*parent
 }
 
 // parent is one parent.
 type parent struct {
-	owner Owner
+	owner view.Owner
 	// key is the parent's own key; the zero value for an owner of outputs that is no parent.
 	key hook.Key
 	counts
@@ -89,7 +83,7 @@ type State struct {
 func New(inputs, outputs int) *Tracker {
 	return &Tracker{
 		inputs: inputs, outputs: outputs, clock: clock.RealClock{}, queue: noQueue{},
-		byRef: map[object.Ref]*parent{}, byOwner: map[Owner]*parent{},
+		byRef: map[object.Ref]*parent{}, byOwner: map[view.Owner]*parent{},
 	}
 }
 
@@ -109,7 +103,9 @@ func (t *Tracker) Start(c clock.PassiveClock, q Queue) {
 
 // Output notes the state of an output after an event: o is nil if it no longer exists, or no longer
 // belongs to the owner. Undecided reports that it is not known whether the part has an input.
-func (t *Tracker) Output(resource int, ref object.Ref, owner Owner, name string, undecided bool, o *object.Object) {
+func (t *Tracker) Output(
+	resource int, ref object.Ref, owner view.Owner, name string, undecided bool, o *object.Object,
+) {
 	id := outputID{resource, ref.Namespace, ref.Name}
 	var conditions []string
 	if o != nil {
